@@ -21,5 +21,4 @@ pub mod report;
 pub mod rules;
 pub mod sign;
 pub mod sim;
-pub mod target;
-pub mod traffic;
+pub mod workload;

@@ -8,7 +8,7 @@ use crate::cluster::store::Observed;
 use crate::cluster::watch::Watches;
 use crate::manifest::ids::{InstanceName, Namespace};
 use crate::record::text::plain;
-use crate::target::live::LiveState;
+use crate::workload::live::LiveState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use crate::manifest::object::{DOMAIN, OWNER, Object, ObjectRef};
 use crate::plan::action::{Action, Class, Expects, Verb};
 use crate::plan::adopt::{CLIENT_SIDE, FLAGGER};
 use crate::rules::{Rule, holds};
-use crate::target::live::Outcome;
+use crate::workload::live::Outcome;
 use serde_json::{Value, json};
 
 /// Whether an apply takes fields from other managers.

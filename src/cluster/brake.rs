@@ -4,7 +4,7 @@ use super::store::Observed;
 use crate::gate::brake::{Brake, BrakeWord};
 use crate::manifest::ids::{Namespace, RolloutId};
 use crate::manifest::object::Kind;
-use crate::target::live::LiveState;
+use crate::workload::live::LiveState;
 use serde_json::Value;
 
 /// The ConfigMap that holds the brake, in our own namespace.

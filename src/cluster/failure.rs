@@ -4,7 +4,7 @@
 //! in [`text`], and only there is text looked at.
 
 use crate::manifest::object::{Kind, ObjectRef};
-use crate::target::live::Outcome;
+use crate::workload::live::Outcome;
 use kube::core::Status;
 use kube::core::response::StatusCause;
 use std::error::Error as _;

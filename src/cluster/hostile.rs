@@ -5,7 +5,7 @@ use super::connection::{RESPONSE_LIMIT, bounded};
 use super::testing::{Fake, object};
 use crate::manifest::object::Kind;
 use crate::plan::action::Expects;
-use crate::target::live::Outcome;
+use crate::workload::live::Outcome;
 use axum::body::Body;
 use bytes::Bytes;
 use futures::stream::{iter, pending};

@@ -4,7 +4,7 @@
 //! Without this a field that Git stops declaring would stay for ever, since its old owner never gives it up.
 
 use crate::plan::adopt::is_client_side;
-use crate::target::owned::union;
+use crate::workload::owned::union;
 use serde_json::{Value, json};
 
 /// The managed fields of an object once `manager` has taken over; `None` if there is nothing to take.

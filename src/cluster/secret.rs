@@ -7,7 +7,7 @@ use super::{look, request};
 use crate::manifest::object::{OWNER, ObjectRef, SOURCE};
 use crate::manifest::reference::Referent;
 use crate::plan::action::{Expects, SecretCopy};
-use crate::target::live::Outcome;
+use crate::workload::live::Outcome;
 use serde_json::{Value, json};
 use tracing::instrument::WithSubscriber as _;
 use tracing::subscriber::NoSubscriber;

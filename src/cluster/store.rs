@@ -5,7 +5,7 @@
 
 use crate::manifest::object::{Kind, Object, ObjectRef};
 use crate::plan::action::Expects;
-use crate::target::live::LiveState;
+use crate::workload::live::LiveState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::time::Instant;

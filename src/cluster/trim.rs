@@ -13,7 +13,7 @@ const FOREIGN_FIELDS_LIMIT: usize = 64 << 10;
 /// Strips an object of what no plan needs: managed fields of kinds that are never written, large foreign ones and
 /// those of a status, `last-applied-configuration`, absurd annotations, and of Pods and Jobs all but what tells how they fare.
 ///
-/// Managed fields of kinds that are written stay: what we own is found there (see [`crate::target::owned`]).
+/// Managed fields of kinds that are written stay: what we own is found there (see [`crate::workload::owned`]).
 pub(super) fn trim(object: &mut Object, manager: &str) {
     let kind = object.reference().kind;
     let value = object.value_mut();

@@ -354,7 +354,7 @@ impl Watch {
 mod tests {
     use super::super::testing::Fake;
     use super::*;
-    use crate::target::live::LiveState;
+    use crate::workload::live::LiveState;
     use serde_json::json;
 
     fn config(name: &str, version: &str) -> Value {

@@ -11,11 +11,11 @@ use crate::manifest::desired::Router;
 use crate::manifest::object::{DOMAIN, Kind, OWNER, Object, ObjectRef, section};
 use crate::record::posture::Posture;
 use crate::record::state::RoleName;
-use crate::target::compare;
-use crate::target::inplace::{self, RenderError, Rendered};
-use crate::target::live::Outcome;
-use crate::target::{layout, owned};
-use crate::traffic::{self, nginx};
+use crate::workload::compare;
+use crate::workload::inplace::{self, RenderError, Rendered};
+use crate::workload::live::Outcome;
+use crate::workload::routers::{self, nginx};
+use crate::workload::{layouts, owned};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -307,9 +307,9 @@ fn taken_over(context: &Context<'_>, posture: &Posture, result: &Object, live: &
         return changes(result, live);
     };
     let set = context.facts().sets.get(&posture.stable.set);
-    let is_copy = set.is_some_and(|set| layout::copies(set, live.reference()));
+    let is_copy = set.is_some_and(|set| layouts::copies(set, live.reference()));
     let compared = |object: &Object| {
-        let mut object = traffic::left::without_copies(router, object, &copy);
+        let mut object = routers::left::without_copies(router, object, &copy);
         if is_copy {
             section(object.value_mut(), &["metadata"]).retain(|part, _| part != "labels" && part != "annotations");
         }
@@ -417,7 +417,7 @@ pub fn ours<'a>(context: &Context<'a>) -> Vec<&'a ObjectRef> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::fixtures::object;
+    use crate::workload::fixtures::object;
 
     #[test]
     fn c_17_only_what_a_tool_wrote_to_the_object_itself_is_taken_over() {

@@ -17,8 +17,8 @@ use crate::manifest::object::APPLIED;
 use crate::record::history;
 use crate::record::state::{Clock, Phase, Rest, Run, Standing, Stop, Then};
 use crate::rules::{Rule, holds};
-use crate::target::live::Outcome;
-use crate::traffic;
+use crate::workload::live::Outcome;
+use crate::workload::routers;
 
 /// Why a run goes back, and where that ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -212,7 +212,7 @@ fn drained(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step, stop: &St
         // A route that is refused may never come into force, as when it names what cannot be served: *retire* takes the
         // candidate's name out, and waits for that.
         let standing = exposure::standing(&context);
-        let refused = matches!(standing, traffic::Standing::Refused { .. } | traffic::Standing::Barred { .. });
+        let refused = matches!(standing, routers::Standing::Refused { .. } | routers::Standing::Barred { .. });
         if let Some(wait) = converge::not_in_force(&context).filter(|_| there && !refused) {
             draft.waits.push(wait);
             return false;

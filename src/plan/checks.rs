@@ -12,8 +12,8 @@ use crate::manifest::ids::{CheckName, Namespace, ObjectName, PodsDigest};
 use crate::record::posture::Naming;
 use crate::record::state::{Checked, RoleName, Run, Stop, Time};
 use crate::record::text::plain;
-use crate::target::layout::suffixed;
-use crate::traffic::Services;
+use crate::workload::layouts::suffixed;
+use crate::workload::routers::Services;
 use chrono::Datelike;
 use std::collections::BTreeMap;
 

@@ -7,13 +7,13 @@ use crate::manifest::ids::{ClusterName, Namespace, ObjectName, RunId, SetId};
 use crate::manifest::object::{Kind, OWNER, Object, ObjectRef, RETREATED, ROLE, SEQ};
 use crate::record::posture::{Naming, Posture, PostureDigest, Split};
 use crate::record::state::{Deletions, Owned, RoleName, Time};
-use crate::target::compare;
-use crate::target::inplace::Facts;
-use crate::target::layout;
-use crate::target::live::LiveState;
-use crate::target::owned;
-use crate::target::shared;
-use crate::traffic::{View, partition, replicas};
+use crate::workload::compare;
+use crate::workload::inplace::Facts;
+use crate::workload::kinds::shared;
+use crate::workload::layouts;
+use crate::workload::live::LiveState;
+use crate::workload::owned;
+use crate::workload::routers::{View, partition, replicas};
 use std::sync::Arc;
 
 /// One rollout in one cluster, with the plan that is in force.
@@ -155,13 +155,13 @@ impl<'a> Context<'a> {
     #[must_use]
     pub fn copies(&self, reference: &ObjectRef) -> bool {
         let mut sets = self.input.sets.values();
-        sets.clone().any(|set| layout::copies(set, reference)) && !sets.any(|set| set.objects.contains_key(reference))
+        sets.clone().any(|set| layouts::copies(set, reference)) && !sets.any(|set| set.objects.contains_key(reference))
     }
 
     /// Whether one of the pinned sets gives something that name.
     #[must_use]
     pub fn makes(&self, reference: &ObjectRef) -> bool {
-        self.input.sets.values().any(|set| layout::makes(set, reference))
+        self.input.sets.values().any(|set| layouts::makes(set, reference))
     }
 
     /// A rendered object with all our marks.

@@ -15,10 +15,11 @@ use crate::manifest::scaler;
 use crate::record::posture::{Naming, Posture};
 use crate::record::state::RoleName;
 use crate::rules::{Rule, holds};
-use crate::target::inplace::{self, RenderError, Rendered};
-use crate::target::overlap::{self, Overlap};
-use crate::target::workload::{self, Available, Readiness};
-use crate::target::{compare, daemon, shared, stateful, tracked};
+use crate::workload::inplace::{self, RenderError, Rendered};
+use crate::workload::kinds::{daemon, shared, stateful};
+use crate::workload::overlap::{self, Overlap};
+use crate::workload::readiness::{self, Available, Readiness};
+use crate::workload::{compare, tracked};
 use std::collections::{BTreeMap, BTreeSet};
 
 mod drain;
@@ -293,7 +294,7 @@ impl<'a> Pass<'a> {
 
     fn require_ready(&mut self, reference: &ObjectRef, role: RoleName) {
         let Some(live) = self.context.live.get(reference) else { return };
-        let readiness = workload::readiness(live, self.context.live);
+        let readiness = readiness::readiness(live, self.context.live);
         if let Readiness::NotReady { why, available } = &readiness {
             let reason = if role == RoleName::Stable { Reason::StableNotReady } else { Reason::CandidateNotReady };
             let wait = Wait::new(reason, format!("{}: {why}", reference.name));
@@ -323,7 +324,7 @@ impl<'a> Pass<'a> {
         if self.out.not_ready.is_none() && ready < wanted {
             let why = format!("{ready} of {wanted} endpoints of the candidate are ready");
             self.out.waits.push(Wait::new(Reason::CandidateNotReady, why.clone()));
-            let available = self.context.live.get(candidate).map_or(Available::Perhaps(None), workload::available);
+            let available = self.context.live.get(candidate).map_or(Available::Perhaps(None), readiness::available);
             let readiness = Readiness::NotReady { why, available };
             self.out.not_ready = Some((RoleName::Candidate, readiness));
         }

@@ -93,7 +93,7 @@ mod tests {
     use super::{Change, change};
     use crate::manifest::desired::TargetKind;
     use crate::manifest::object::Kind;
-    use crate::target::fixtures::{gateway, object, plan, set};
+    use crate::workload::fixtures::{gateway, object, plan, set};
     use serde_json::{Value, json};
 
     #[test]

@@ -15,8 +15,9 @@ use crate::manifest::ids::{CommitId, SetId, StepName};
 use crate::manifest::object::Object;
 use crate::record::posture::{Naming, Posture, Split};
 use crate::record::state::{ClusterState, Condition, Consumed, Deletions, Owned, Phase, RolloutState, Run, Time};
-use crate::target::live::LiveState;
-use crate::target::{layout, shared};
+use crate::workload::kinds::shared;
+use crate::workload::layouts;
+use crate::workload::live::LiveState;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -332,7 +333,7 @@ impl<'a> Draft<'a> {
     pub fn take_inventory(&mut self) {
         let Some(cluster) = self.state.clusters.get_mut(&self.input.me.cluster) else { return };
         let listed = |object: &Object| cluster.inventory.iter().any(|owned| owned.is(object));
-        let made = |object: &Object| self.input.sets.values().any(|set| layout::makes(set, object.reference()));
+        let made = |object: &Object| self.input.sets.values().any(|set| layouts::makes(set, object.reference()));
         let ours = self.live.objects.owned_by(&self.owner);
         let mut inventory: Vec<Owned> = ours
             .filter(|object| listed(object) || made(object))

@@ -30,7 +30,7 @@ use crate::record::posture::{Posture, Role, Size, Split};
 use crate::record::state::{By, Phase, Pull, Rest, RoleName, Route, Run, Standing, Stop, Void};
 use crate::record::text::plain;
 use crate::rules::{Rule, holds};
-use crate::target::inplace;
+use crate::workload::inplace;
 use std::sync::Arc;
 
 /// A run that has not entered its first step: nothing of it is in the cluster.

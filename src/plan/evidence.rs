@@ -7,7 +7,7 @@ use crate::manifest::ids::{BlobId, ClusterName, CommitId, Namespace, ObjectName,
 use crate::manifest::object::{Object, ObjectRef};
 use crate::manifest::reference::Referent;
 use crate::record::state::Time;
-use crate::target::live::Outcome;
+use crate::workload::live::Outcome;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A question to the API server: "what would this apply come to?"

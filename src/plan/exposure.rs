@@ -8,15 +8,16 @@ use crate::manifest::object::{APPLIED, Kind, Object, ObjectRef, RETREATED};
 use crate::record::posture::Split;
 use crate::record::state::{RoleName, Time};
 use crate::rules::{Rule, holds};
-use crate::target::shared::Member;
-use crate::target::{compare, daemon, layout, owned, shared, workload};
-use crate::traffic::{self, Seen, Services, Standing, View, partition};
+use crate::workload::kinds::shared::Member;
+use crate::workload::kinds::{daemon, shared};
+use crate::workload::routers::{self, Seen, Services, Standing, View, partition};
+use crate::workload::{compare, layouts, owned, readiness};
 
 /// The objects that carry the split, those that people's requests meet first.
 #[must_use]
 pub fn carriers(context: &Context<'_>) -> Vec<ObjectRef> {
     let target = &context.plan.target.name;
-    context.router().map(|router| traffic::carriers(router, context.namespace(), target)).unwrap_or_default()
+    context.router().map(|router| routers::carriers(router, context.namespace(), target)).unwrap_or_default()
 }
 
 /// How live splits requests now. Shapes that we never write are `Err` with what was found.
@@ -24,7 +25,7 @@ pub fn carriers(context: &Context<'_>) -> Vec<ObjectRef> {
 /// # Errors
 /// When the carrier's rules cannot be read as a split.
 pub fn live_split(context: &Context<'_>) -> Result<Split, String> {
-    match context.router().map(|router| traffic::read(router, &context.view())) {
+    match context.router().map(|router| routers::read(router, &context.view())) {
         None => Ok(Split::stable()),
         Some(Seen::Split(split)) => Ok(split),
         Some(Seen::Foreign(why)) => Err(why),
@@ -34,7 +35,7 @@ pub fn live_split(context: &Context<'_>) -> Result<Split, String> {
 /// Whether the route is in force.
 #[must_use]
 pub fn standing(context: &Context<'_>) -> Standing {
-    context.router().map_or(Standing::Effective, |router| traffic::standing(router, &context.view()))
+    context.router().map_or(Standing::Effective, |router| routers::standing(router, &context.view()))
 }
 
 /// The ready endpoints of the two roles.
@@ -55,7 +56,7 @@ pub fn ready(context: &Context<'_>) -> Ready {
 /// The same, for what is known without a plan.
 #[must_use]
 pub fn ready_behind(router: Option<&Router>, view: &View<'_>) -> Ready {
-    let endpoints = |name: &ObjectName| workload::ready_endpoints(view.live, view.namespace, name);
+    let endpoints = |name: &ObjectName| readiness::ready_endpoints(view.live, view.namespace, name);
     let pods = |name: &ObjectName| {
         let deployment = view.live.find(Kind::Deployment, view.namespace, name);
         let ready = deployment.and_then(|d| d.int("/status/readyReplicas")).unwrap_or(0);
@@ -67,7 +68,7 @@ pub fn ready_behind(router: Option<&Router>, view: &View<'_>) -> Ready {
     match router.map(|router| (router.by(), router.service())) {
         Some((By::Route, Some(service))) => Ready {
             stable: endpoints(service),
-            candidate: layout::suffixed(service).map_or(0, |copy| endpoints(&copy)),
+            candidate: layouts::suffixed(service).map_or(0, |copy| endpoints(&copy)),
         },
         Some((By::Partition, _)) => ready_members(router, view),
         Some((By::Route | By::Pods | By::Selector, _)) | None => {
@@ -92,7 +93,7 @@ fn candidates<'a>(context: &Context<'a>) -> Vec<Member<'a>> {
         return shared::members(set, context.live).into_iter().filter(|member| member.role == role).collect();
     }
     let workload = context.live.get(&context.workload(role));
-    let pods = workload.into_iter().flat_map(|workload| workload::pods(workload, context.live));
+    let pods = workload.into_iter().flat_map(|workload| readiness::pods(workload, context.live));
     pods.map(|pod| Member { pod, role }).collect()
 }
 
@@ -159,7 +160,7 @@ pub fn retreated(context: &Context<'_>, live: &Object, mark: &str) -> Object {
 /// The same with the marks that it has: no run goes back.
 #[must_use]
 pub fn at_stable(context: &Context<'_>, live: &Object) -> Object {
-    let lowered = context.router().map(|router| traffic::retreat(router, &context.view(), context.manager));
+    let lowered = context.router().map(|router| routers::retreat(router, &context.view(), context.manager));
     let lowered = lowered.into_iter().flatten().find(|object| object.reference() == live.reference());
     let kept = || owned::owned_by(live, context.manager);
     let nothing = || Object::new(live.reference().clone(), serde_json::Value::Null);

@@ -18,8 +18,8 @@ use crate::record::history;
 use crate::record::posture::Posture;
 use crate::record::state::{Clock, Outcome, Phase, Promoted, Rest, RoleName, Route, Run, Source, Standing, Stop, Then};
 use crate::rules::{Rule, holds};
-use crate::target::inplace;
-use crate::target::workload::{Available, Readiness};
+use crate::workload::inplace;
+use crate::workload::readiness::{Available, Readiness};
 use std::sync::Arc;
 
 /// Moves an open run on.

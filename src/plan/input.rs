@@ -11,7 +11,7 @@ use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId, RolloutId, ScheduleName, SetId, TenantName};
 use crate::manifest::raw::Floors;
 use crate::record::state::{RolloutState, Rule, Terms, Time, Writer};
-use crate::target::live::LiveState;
+use crate::workload::live::LiveState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use super::context::Context;
 use super::exposure;
 use super::report::{Reason, Wait};
 use crate::manifest::object::Object;
-use crate::traffic::{Standing, left};
+use crate::workload::routers::{Standing, left};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 

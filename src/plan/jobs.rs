@@ -18,9 +18,9 @@ use crate::manifest::object::{Kind, OWNER, Object};
 use crate::record::posture::Posture;
 use crate::record::state::{Phase, Run, Time, Trial};
 use crate::record::text::plain;
-use crate::target::compare;
-use crate::target::job::{self, For, Standing};
-use crate::target::live::Outcome;
+use crate::workload::compare;
+use crate::workload::kinds::job::{self, For, Standing};
+use crate::workload::live::Outcome;
 use chrono::TimeDelta;
 
 /// Whether anything but its Job bars a step.

@@ -4,9 +4,9 @@ use super::context::Context;
 use super::report::{Reason, Wait};
 use crate::manifest::object::{Kind, OWNER, Object, ObjectRef};
 use crate::record::state::RoleName;
-use crate::target::inplace::Rendered;
-use crate::target::layout::pod_labels;
-use crate::target::selector;
+use crate::workload::inplace::Rendered;
+use crate::workload::layouts::pod_labels;
+use crate::workload::selector;
 use std::collections::BTreeMap;
 
 /// Why stable's pods may not be as `rendered`: the users of another rollout would meet them without a phase of that one, and without

@@ -22,7 +22,7 @@ use super::versions;
 use super::words;
 use crate::record::state::{Phase, RolloutState, Standing};
 use crate::rules::{Rule, holds};
-use crate::target::live::LiveState;
+use crate::workload::live::LiveState;
 
 /// What one rollout shall do next, and what it waits on.
 #[must_use]

@@ -12,9 +12,10 @@ use crate::manifest::scaler;
 use crate::record::posture::{Posture, Role, Size, Split};
 use crate::record::state::{RoleName, Route, Run};
 use crate::rules::{Rule, holds};
-use crate::target::inplace::{self, RenderError, Rendered};
-use crate::target::workload::{self, Readiness};
-use crate::target::{compare, layout, shared};
+use crate::workload::inplace::{self, RenderError, Rendered};
+use crate::workload::kinds::shared;
+use crate::workload::readiness::{self, Readiness};
+use crate::workload::{compare, layouts};
 use std::collections::BTreeMap;
 
 /// How far back live is.
@@ -53,7 +54,7 @@ pub fn marked_blindly<'a>(context: &Context<'a>) -> Option<&'a ObjectRef> {
 /// All of them. What is left of versions that were stable before belongs to no run: its mark says nothing, and nobody takes it off.
 fn blind<'a>(context: &Context<'a>) -> impl Iterator<Item = &'a Object> {
     let (owner, base) = (context.owner, context.set(context.base));
-    let of_base = move |object: &&Object| base.is_none_or(|base| layout::makes(base, object.reference()));
+    let of_base = move |object: &&Object| base.is_none_or(|base| layouts::makes(base, object.reference()));
     let marked = context.live.objects.retreated(RunId::zero().as_str());
     marked.filter(move |object| object.annotation(OWNER) == Some(owner)).filter(of_base)
 }
@@ -110,7 +111,7 @@ pub fn retreat(context: &Context<'_>, run: &Run, old: &Role, why: &str) -> Retre
     out.actions.extend(kept.keys().filter_map(|reference| mark_kept(context, reference, run, &mark)));
     out.seen = lowered && restored && known && to_mark.iter().chain(kept.keys()).all(|r| is_marked(context, r, run));
     if out.actions.is_empty() && !out.seen && out.waits.is_empty() {
-        let stable = workload.map(|stable| workload::readiness(stable, context.live));
+        let stable = workload.map(|stable| readiness::readiness(stable, context.live));
         let missing = match stable {
             Some(Readiness::NotReady { why, .. }) => format!(": {why}"),
             Some(Readiness::Ready) | None => String::new(),
@@ -256,7 +257,7 @@ fn stable_serves(context: &Context<'_>, target: Option<&Object>, ready: Ready) -
     if ready.candidate == 0 {
         return true;
     }
-    let rolled_out = target.is_some_and(|t| workload::readiness(t, context.live).is_ready());
+    let rolled_out = target.is_some_and(|t| readiness::readiness(t, context.live).is_ready());
     // A stable that was never touched serves as it did before the run, whatever one of its pods does now.
     ready.stable > 0 && (rolled_out || context.stable == Stable::Untouched)
 }

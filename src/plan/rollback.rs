@@ -9,7 +9,7 @@ use crate::manifest::desired::{Plan, Rollout, Set};
 use crate::manifest::ids::{RunId, SetId};
 use crate::record::history;
 use crate::record::state::{Outcome, Promoted, Route};
-use crate::target::layout;
+use crate::workload::layouts;
 use std::sync::Arc;
 
 /// What is gone back to, and how.
@@ -75,7 +75,7 @@ fn fits(draft: &Draft<'_>, brought: &Rollout, old: &Set) -> Result<(), String> {
         return Err(format!("that version has no {} {}", plan.target.kind.kind(), plan.target.name));
     }
     let naming = draft.naming.in_run(plan);
-    layout::of_candidate(old, set, plan, &naming, &set.pods).map_err(|error| error.to_string())?;
+    layouts::of_candidate(old, set, plan, &naming, &set.pods).map_err(|error| error.to_string())?;
     let blocked = versions::unfit(draft, brought, old).or_else(|| idle::braked(draft, brought));
     blocked.or_else(|| idle::unmarked(draft, brought)).map_or(Ok(()), |wait| Err(wait.message))
 }

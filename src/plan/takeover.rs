@@ -20,8 +20,8 @@ use crate::manifest::scaler;
 use crate::manifest::set::{self, Item, SetFiles};
 use crate::record::posture::{Naming, Posture, Role};
 use crate::record::state::{Phase, Promoted, Rest};
-use crate::target::{service, stateful};
-use crate::traffic::{self, Form};
+use crate::workload::kinds::{service, stateful};
+use crate::workload::routers::{self, Form};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -154,13 +154,13 @@ fn fit(target: &Object) -> Result<(), String> {
 /// A live route that does not lead to the rollout's Service would be split, and nobody would reach the candidate.
 fn led_to(context: &Context<'_>, rollout: &Rollout, set: &Set) -> Result<(), String> {
     let Some(router) = rollout.plan.traffic.as_ref().map(|traffic| &traffic.router) else { return Ok(()) };
-    let carriers = traffic::carriers(router, context.namespace(), &rollout.plan.target.name);
+    let carriers = routers::carriers(router, context.namespace(), &rollout.plan.target.name);
     let Some(route) = carriers.first().filter(|_| router.route().is_some()).and_then(|name| set.objects.get(name))
     else {
         return Ok(());
     };
     let split = crate::record::posture::Split { weight: crate::manifest::ids::Percent::ALL, ..Default::default() };
-    if traffic::render(router, route, Form::Split { split: &split, candidate: &set.pods, naming: context.naming })
+    if routers::render(router, route, Form::Split { split: &split, candidate: &set.pods, naming: context.naming })
         == *route
     {
         let service = router.service().map(ToString::to_string).unwrap_or_default();

@@ -21,11 +21,12 @@ use crate::record::branches::{Asks, Head};
 use crate::record::history::voids;
 use crate::record::posture::{Names, Naming, Posture, Versions};
 use crate::record::state::Phase;
-use crate::target::layout::{SUFFIX, pod_labels, suffixed};
-use crate::target::live::LiveState;
-use crate::target::selector::serves;
-use crate::target::{compare, owned, shared};
-use crate::traffic::{self, Seen, View, partition};
+use crate::workload::kinds::shared;
+use crate::workload::layouts::{SUFFIX, pod_labels, suffixed};
+use crate::workload::live::LiveState;
+use crate::workload::routers::{self, Seen, View, partition};
+use crate::workload::selector::serves;
+use crate::workload::{compare, owned};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -162,7 +163,7 @@ fn displaced(input: &Input, router: &Router, view: &View<'_>) -> Vec<Action> {
 
 /// Whether live leads all requests to the candidate, or in a way that nobody can tell.
 fn reads_all(router: &Router, view: &View<'_>) -> bool {
-    match traffic::read(router, view) {
+    match routers::read(router, view) {
         Seen::Split(split) => split.weight == Percent::ALL,
         Seen::Foreign(_) => true,
     }
@@ -171,7 +172,7 @@ fn reads_all(router: &Router, view: &View<'_>) -> bool {
 /// The carriers with the split at stable and the mark, as far as they are not; or on what that waits.
 fn lowered(input: &Input, router: &Router, view: &View<'_>) -> (Vec<Action>, Option<Wait>) {
     let (owner, mut actions) = (input.me.instance.owner_of(&input.id), Vec::new());
-    for object in traffic::retreat(router, view, &input.me.instance.in_cluster()) {
+    for object in routers::retreat(router, view, &input.me.instance.in_cluster()) {
         let carrier = view.live.get(object.reference());
         let Some(carrier) = carrier.filter(|live| adopt::not_ours(&owner, live).is_none()) else { continue };
         let Some(mark) = mark_of(input, carrier) else { continue };
@@ -202,7 +203,7 @@ fn lowered(input: &Input, router: &Router, view: &View<'_>) -> (Vec<Action>, Opt
 
 /// Marks what a paused leader's *promote* would overwrite. No record says which objects of stable that are: all.
 fn stable_marks(input: &Input, router: &Router, view: &View<'_>) -> Vec<Action> {
-    let carriers = traffic::carriers(router, view.namespace, view.target);
+    let carriers = routers::carriers(router, view.namespace, view.target);
     let Some(mark) = carriers.iter().find_map(|carrier| mark_of(input, view.live.get(carrier)?)) else {
         return Vec::new();
     };
@@ -263,7 +264,7 @@ fn splits(input: &Input, live: &LiveState) -> Vec<Way> {
     let routes = || Kind::ROUTES.iter().flat_map(|kind| ours(*kind));
     let brought = ours(Kind::Service).filter(|service| service.annotation(ROLE) == Some("candidate"));
     let brought: BTreeSet<ObjectName> = brought.map(|service| service.reference().name.clone()).collect();
-    let between = routes().filter_map(|route| traffic::router_between(route, &brought));
+    let between = routes().filter_map(|route| routers::router_between(route, &brought));
     let between: Vec<Way> = between
         .filter_map(|(router, candidate)| {
             let stable = router.service()?.clone();
@@ -274,7 +275,7 @@ fn splits(input: &Input, live: &LiveState) -> Vec<Way> {
         })
         .collect();
     let by_route: Vec<_> = routes()
-        .flat_map(|route| traffic::routers(route, &brought))
+        .flat_map(|route| routers::routers(route, &brought))
         .filter_map(|router| {
             let named = router.route().map(|(_, route)| route).or_else(|| router.service()).cloned()?;
             Some((router, named))

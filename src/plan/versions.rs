@@ -8,10 +8,10 @@ use super::report::{Reason, Wait};
 use crate::manifest::desired::{Rollout, Set};
 use crate::manifest::object::{Kind, Object, ObjectRef};
 use crate::record::posture::{Names, Naming, Versions};
-use crate::target::layout::{LayoutError, pod_labels};
-use crate::target::live::LiveState;
-use crate::target::versioned;
-use crate::traffic;
+use crate::workload::layouts::versioned;
+use crate::workload::layouts::{LayoutError, pod_labels};
+use crate::workload::live::LiveState;
+use crate::workload::routers;
 use std::collections::BTreeSet;
 
 /// What the stable version calls its objects.
@@ -105,7 +105,7 @@ fn users<'a>(live: &'a LiveState, object: &Object, surplus: &[&Object]) -> Vec<&
     };
     let staying = |kinds: &'static [Kind]| kinds.iter().flat_map(move |kind| live.of_kind(*kind)).filter(stays);
     if reference.kind == Kind::Service {
-        return staying(Kind::ROUTES).filter(|route| traffic::references(route, &reference.name)).collect();
+        return staying(Kind::ROUTES).filter(|route| routers::references(route, &reference.name)).collect();
     }
     if !Kind::WORKLOADS.contains(&reference.kind) {
         return staying(Kind::WORKLOADS).filter(|workload| versioned::needs(workload, reference)).collect();

@@ -9,7 +9,7 @@ use crate::plan::action::{Action, Expects};
 use crate::record::state::{Owned, RoleName, RolloutState, Time};
 use crate::report::metrics::Metrics;
 use crate::report::words::told;
-use crate::target::shared;
+use crate::workload::kinds::shared;
 use std::collections::BTreeMap;
 use tokio::task::JoinSet;
 

@@ -25,7 +25,7 @@ use crate::plan::action::{Action, Expects, SecretCopy, Verb};
 use crate::plan::evidence::{Answer, Entangled, Evidence, Lookup, Need, Question};
 use crate::record::state::Time;
 use crate::report::metrics::outcome_label;
-use crate::target::live::{LiveState, Outcome};
+use crate::workload::live::{LiveState, Outcome};
 use chrono::TimeDelta;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

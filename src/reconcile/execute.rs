@@ -11,7 +11,7 @@ use crate::manifest::ids::RolloutId;
 use crate::plan::action::{Action, Class, Expects, Verb};
 use crate::record::state::Time;
 use crate::report::metrics::{Metrics, outcome_label};
-use crate::target::live::Outcome;
+use crate::workload::live::Outcome;
 use futures::{FutureExt, StreamExt};
 use std::collections::BTreeMap;
 

@@ -258,7 +258,7 @@ impl Scene<'_> {
     }
 }
 
-/// What a plan depended on besides the objects that it asked for ([`crate::target::objects::Footprint`]). While both stay the
+/// What a plan depended on besides the objects that it asked for ([`crate::workload::objects::Footprint`]). While both stay the
 /// same and no time has come, the plan would be the same too.
 #[derive(Debug, PartialEq)]
 pub struct Fingerprint {

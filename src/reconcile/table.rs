@@ -10,7 +10,7 @@ use crate::plan::draft::{RecordChange, RolloutPlan};
 use crate::plan::input::{Input, Live};
 use crate::plan::report::{Reason, Wait};
 use crate::record::state::Time;
-use crate::target::objects::Footprint;
+use crate::workload::objects::Footprint;
 use chrono::TimeDelta;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

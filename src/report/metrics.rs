@@ -7,7 +7,7 @@ use crate::git::GitError;
 use crate::plan::action::Class;
 use crate::plan::report::Reason;
 use crate::record::state::{Phase, RolloutState};
-use crate::target::live::Outcome;
+use crate::workload::live::Outcome;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;

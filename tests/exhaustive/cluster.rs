@@ -24,7 +24,7 @@ use tidegate::reconcile::lead::{Keeper, Lead};
 use tidegate::reconcile::record::Recorded;
 use tidegate::report::metrics::Metrics;
 use tidegate::sim::kube_api::{Fault, KubeApi, Verb as Asked, Verdict, What, World};
-use tidegate::target::live::{LiveState, Outcome};
+use tidegate::workload::live::{LiveState, Outcome};
 use tokio::runtime::Runtime;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;

@@ -13,27 +13,25 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("manifest", &["record", "sign"]),
     ("sign", &[]),
     ("record", &["manifest"]),
-    // How a posture looks (`target`) takes in how its split looks (`traffic`), which starts from the layout's names.
-    ("target", &["manifest", "record", "traffic"]),
-    ("traffic", &["manifest", "record", "target"]),
+    ("workload", &["manifest", "record"]),
     ("gate", &["manifest", "record"]),
     ("analysis", &["manifest", "record"]),
-    ("plan", &["analysis", "gate", "manifest", "record", "rules", "target", "traffic"]),
+    ("plan", &["analysis", "gate", "manifest", "record", "rules", "workload"]),
     ("git", &["manifest", "record", "rules", "sign"]),
     // What a host tells of reviews is judged there. An App signs what lets it in.
     ("forge", &["gate", "git", "manifest", "record", "sign"]),
     // Actions and live objects are the values that this room takes and gives; the brake is one that it reads.
-    ("cluster", &["gate", "manifest", "plan", "record", "rules", "target"]),
-    ("report", &["forge", "git", "manifest", "plan", "record", "target"]),
+    ("cluster", &["gate", "manifest", "plan", "record", "rules", "workload"]),
+    ("report", &["forge", "git", "manifest", "plan", "record", "workload"]),
     (
         "reconcile",
         &[
             "analysis", "cluster", "forge", "gate", "git", "manifest", "plan", "record", "report", "rules", "sign",
-            "target",
+            "workload",
         ],
     ),
     ("rules", &[]),
-    ("sim", &["analysis", "cluster", "forge", "git", "manifest", "reconcile", "record", "target"]),
+    ("sim", &["analysis", "cluster", "forge", "git", "manifest", "reconcile", "record", "workload"]),
     (
         "cli",
         &[
@@ -48,7 +46,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
             "report",
             "sign",
             "sim",
-            "target",
+            "workload",
         ],
     ),
 ];
@@ -57,8 +55,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
 const PURE: &[&str] = &[
     "manifest",
     "record",
-    "target",
-    "traffic",
+    "workload",
     "gate",
     "plan",
     "rules",

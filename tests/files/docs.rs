@@ -105,8 +105,9 @@ fn attacks_told(page: &str) -> Vec<u8> {
 
 /// The numbers of the attacks that another program plays, which are its rows: `row(68, "…", …)`.
 fn rows(all: &[Source]) -> impl Iterator<Item = u8> {
-    let siege = all.iter().filter(|source| source.path.contains("siege/"));
-    let rows = siege.flat_map(|source| source.all.match_indices("row(").map(|(at, row)| &source.all[at + row.len()..]));
+    let played = all.iter().filter(|source| source.path.contains("real/attacks/"));
+    let rows =
+        played.flat_map(|source| source.all.match_indices("row(").map(|(at, row)| &source.all[at + row.len()..]));
     rows.filter_map(|row| row.split_once(',')?.0.trim().parse().ok())
 }
 
@@ -134,7 +135,7 @@ fn the_rule_of_attacks_bites() {
     assert_eq!(held_by("attack_addresses_are_plain"), (Vec::new(), Vec::new()));
     assert_eq!(held_by("no_attack_3_here"), (Vec::new(), Vec::new()));
     let text = "row(68, \"row(69, \", x), row(\n    70, \"b\", y)\n// row(71,\nfn row(number: u8, b: u8) {}";
-    let sources = crate::code::sources(vec![("real/siege/a.rs".to_owned(), text.to_owned())]);
+    let sources = crate::code::sources(vec![("real/attacks/a.rs".to_owned(), text.to_owned())]);
     assert_eq!(rows(&sources).collect::<Vec<_>>(), [68, 70]);
     assert_eq!(attacks_told("| number | what |\n|---|---|\n| 3 | a |\ntext | 4 | b\n| 5 | c |"), [3, 5]);
 }

@@ -13,7 +13,7 @@ use tidegate::cluster::gap;
 use tidegate::gate::brake::Brake;
 use tidegate::manifest::object::{APPLIED, EPOCH, OWNER, RETREATED, ROLE, SEQ};
 use tidegate::reconcile::gaps::Gaps;
-use tidegate::target::owned;
+use tidegate::workload::owned;
 use tokio::time::Instant;
 
 #[test]

@@ -17,7 +17,7 @@ use tidegate::record::state::{RolloutState, Writer};
 use tidegate::record::store;
 use tidegate::sim::kube_api::resource::Resource;
 use tidegate::sim::stage::Stage;
-use tidegate::target::live::LiveState;
+use tidegate::workload::live::LiveState;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) const POLICY: &str = "apiVersion: tidegate.io/v1alpha1

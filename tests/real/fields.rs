@@ -168,8 +168,8 @@ async fn reads(client: &Client, kind: Kind, object: &Value) -> Result<(), String
 }
 
 /// What validate says against the fields of an object.
-fn faults(object: &Value) -> Vec<String> {
-    let mut tree = Tree::example();
+fn faults(podinfo: &Tree, object: &Value) -> Vec<String> {
+    let mut tree = podinfo.clone();
     let loaded = tree.append(PODINFO_SET, &format!("\n---\n{object}\n")).load();
     let (warnings, errors) = told(&loaded);
     let errors = errors.into_iter().filter(|error| matches!(error.code, Code::Schema | Code::Replicas));
@@ -179,6 +179,11 @@ fn faults(object: &Value) -> Vec<String> {
 #[tokio::test]
 async fn every_field_is_known_as_the_api_server_knows_it() {
     let client = Bed::shared().await.client().await;
+    let mut podinfo = Tree::example();
+    podinfo
+        .0
+        .retain(|path, _| !["teams/blog/", "teams/shop/worker/"].iter().any(|other| path.as_str().starts_with(other)));
+    let podinfo = &podinfo;
     for kind in Kind::MANIFEST.iter().copied() {
         let documents = documents(&client, kind.api_version()).await;
         let root = documents.values().find(|schema| {
@@ -200,7 +205,7 @@ async fn every_field_is_known_as_the_api_server_knows_it() {
         let look = |case: Case| {
             let client = client.clone();
             async move {
-                let (theirs, ours) = (reads(&client, kind, &case.object).await, faults(&case.object));
+                let (theirs, ours) = (reads(&client, kind, &case.object).await, faults(podinfo, &case.object));
                 let agree = theirs.is_ok() == case.fits && ours.is_empty() == case.fits;
                 (!agree).then(|| format!("{kind} {}: server {theirs:?}, ours {ours:?}", case.what))
             }

@@ -2,6 +2,7 @@
 //! GitHub's own description of its API. What they need is built and installed by `tests/testbed/build`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod attacks;
 mod chart;
 mod cli;
 mod cluster;
@@ -10,7 +11,6 @@ mod controller;
 mod fields;
 #[path = "../support/heap.rs"]
 mod heap;
-mod siege;
 mod sim;
 mod ssh;
 mod support;

@@ -20,7 +20,7 @@ use crate::plan::planner;
 use crate::record::history::is_under_way;
 use crate::record::state::{RolloutState, Time, Writer};
 use crate::record::text::plain;
-use crate::target::live::LiveState;
+use crate::workload::live::LiveState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;

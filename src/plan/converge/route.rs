@@ -4,7 +4,7 @@ use super::{Drift, Pass};
 use crate::plan::context::Context;
 use crate::plan::exposure;
 use crate::plan::report::{Reason, Wait};
-use crate::traffic::{Standing, place};
+use crate::workload::routers::{Standing, place};
 
 impl Pass<'_> {
     pub(super) fn await_route(&mut self) -> bool {

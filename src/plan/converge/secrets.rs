@@ -10,7 +10,7 @@ use crate::plan::evidence::Presence;
 use crate::plan::report::{Reason, Wait};
 use crate::plan::tracked::Sight;
 use crate::record::state::RoleName;
-use crate::target::tracked::{KEPT, secrets};
+use crate::workload::tracked::{KEPT, secrets};
 use serde_json::Value;
 use std::collections::BTreeMap;
 

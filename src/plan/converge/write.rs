@@ -9,9 +9,10 @@ use crate::plan::report::{Reason, Wait};
 use crate::plan::{adopt, exposure, introduce};
 use crate::record::posture::{Naming, Posture, Split};
 use crate::record::state::RoleName;
-use crate::target::inplace::{self, Rendered};
-use crate::target::live::Outcome;
-use crate::target::{compare, layout, owned, service, shared};
+use crate::workload::inplace::{self, Rendered};
+use crate::workload::kinds::{service, shared};
+use crate::workload::live::Outcome;
+use crate::workload::{compare, layouts, owned};
 use chrono::TimeDelta;
 
 impl Pass<'_> {
@@ -131,7 +132,7 @@ impl Pass<'_> {
         let reference = rendered.object.reference();
         let is_candidate = rendered.role == RoleName::Candidate;
         if is_candidate && reference.kind == Kind::Deployment {
-            return (layout::with_replicas(rendered.object.clone(), Some(0)), rendered.role);
+            return (layouts::with_replicas(rendered.object.clone(), Some(0)), rendered.role);
         }
         if is_candidate && reference.kind == Kind::Service && *reference == self.context.workload(RoleName::Candidate) {
             return (service::leading_nowhere(rendered.object.clone()), rendered.role);

@@ -6,10 +6,10 @@ use super::manifests::{id, object};
 use super::world::{Gateway, MANAGER, Pods, World};
 use crate::manifest::object::{Kind, Object, ObjectRef};
 use crate::record::state::{RoleName, Time};
-use crate::target::layout::pod_labels;
-use crate::target::live::Outcome;
-use crate::target::owned::owned_by;
-use crate::target::selector::serves;
+use crate::workload::layouts::pod_labels;
+use crate::workload::live::Outcome;
+use crate::workload::owned::owned_by;
+use crate::workload::selector::serves;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

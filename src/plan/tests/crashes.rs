@@ -10,7 +10,7 @@ use crate::plan::input::{Git, Live};
 use crate::plan::planner;
 use crate::record::posture::PostureDigest;
 use crate::record::state::{Phase, RoleName, RolloutState, Route};
-use crate::target::live::LiveState;
+use crate::workload::live::LiveState;
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 use std::collections::VecDeque;

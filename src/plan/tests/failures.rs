@@ -10,7 +10,7 @@ use crate::plan::draft::RecordChange;
 use crate::plan::evidence::Entangled;
 use crate::plan::input::Desired;
 use crate::record::state::Outcome;
-use crate::target::live;
+use crate::workload::live;
 use std::collections::BTreeSet;
 
 #[test]

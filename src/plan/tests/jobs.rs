@@ -6,7 +6,7 @@ use super::world::World;
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::object::{Kind, Object, RUN, STEP};
 use crate::record::state::Outcome;
-use crate::target::live;
+use crate::workload::live;
 use serde_json::{Value, json};
 
 /// A Job before each step, the second one after a person's word.

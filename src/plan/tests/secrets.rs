@@ -8,7 +8,7 @@ use crate::manifest::decision::DecisionAction;
 use crate::manifest::desired::Set;
 use crate::manifest::ids::RunId;
 use crate::manifest::object::Kind;
-use crate::target::live::Outcome;
+use crate::workload::live::Outcome;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

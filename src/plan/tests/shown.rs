@@ -8,8 +8,8 @@ use crate::manifest::ids::{Percent, SetId};
 use crate::manifest::object::Kind;
 use crate::record::posture::{Naming, Split};
 use crate::record::state::RoleName;
-use crate::target::service;
-use crate::traffic::{self, Seen, View};
+use crate::workload::kinds::service;
+use crate::workload::routers::{self, Seen, View};
 use std::sync::Arc;
 
 impl World {
@@ -35,7 +35,7 @@ impl World {
             baseline: baseline.unwrap_or(4),
             naming: &naming,
         };
-        match traffic::read(&traffic.router, &view) {
+        match routers::read(&traffic.router, &view) {
             Seen::Split(split) => split,
             // The new version's own route names nobody else.
             Seen::Foreign(_) if naming.services().is_some() => Split { weight: Percent::ALL, ..Split::stable() },

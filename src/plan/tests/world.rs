@@ -24,7 +24,7 @@ use crate::manifest::object::{Kind, OWNER, Object, RETREATED};
 use crate::record::branches::{Asks, Head};
 use crate::record::posture::PostureDigest;
 use crate::record::state::{RolloutState, Time, Writer};
-use crate::target::live::{LiveState, Outcome};
+use crate::workload::live::{LiveState, Outcome};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};

@@ -5,7 +5,7 @@ use crate::manifest::ids::RolloutId;
 use crate::manifest::reference::Referent;
 use crate::plan::action::SecretCopy;
 use crate::plan::evidence::{Found, Lookup, Presence};
-use crate::target::live::Outcome;
+use crate::workload::live::Outcome;
 use std::sync::Arc;
 
 /// Whether what was looked up may be otherwise since that copy was tried: the copy itself, and the Secret if that has moved on.

@@ -7,7 +7,7 @@
 use crate::manifest::canonical::{Where, defaults};
 use crate::manifest::kinds::{Empty, Map, Scalar, Schema, Shape, Type};
 use crate::manifest::object::{Kind, at, items_mut};
-use crate::target::quantity;
+use crate::workload::quantity;
 use serde_json::{Map as Object, Value, json};
 
 /// Makes of an object what the API server would store: fields that it does not know go, and so do empty ones that it

@@ -3,7 +3,7 @@
 use super::replica_sets::is_ready;
 use super::{Controlled, Due, MANAGER, all, ends, owner, text};
 use crate::sim::kube_api::World;
-use crate::target::selector::serves;
+use crate::workload::selector::serves;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;

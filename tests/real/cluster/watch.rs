@@ -15,7 +15,7 @@ use tidegate::cluster::watch::Watches;
 use tidegate::gate::brake::BrakeWord;
 use tidegate::manifest::object::{Kind, Object, ObjectRef};
 use tidegate::plan::action::{Expects, GoesBy, Verb};
-use tidegate::target::live::{LiveState, Outcome};
+use tidegate::workload::live::{LiveState, Outcome};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
 

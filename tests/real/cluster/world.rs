@@ -11,7 +11,7 @@ use tidegate::manifest::ids::Namespace;
 use tidegate::manifest::object::{Kind, Object, ObjectRef};
 use tidegate::plan::action::{Action, Class, Expects, Verb};
 use tidegate::sim::kube_api::{Fault, KubeApi, Verdict};
-use tidegate::target::live::Outcome;
+use tidegate::workload::live::Outcome;
 
 /// A namespace of its own, and two ways to it.
 pub(crate) struct World {

@@ -11,8 +11,8 @@ use std::time::Duration;
 use tidegate::cluster::events::{Event, Level};
 use tidegate::manifest::object::{Kind, SEQ};
 use tidegate::plan::action::{Class, Expects, GoesBy, Verb};
-use tidegate::target::live::Outcome;
-use tidegate::target::owned::{annotators, owned_by};
+use tidegate::workload::live::Outcome;
+use tidegate::workload::owned::{annotators, owned_by};
 
 on_both! {
     what_we_apply_is_what_we_own_and_applying_it_again_changes_nothing,

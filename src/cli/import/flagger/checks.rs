@@ -9,7 +9,7 @@ use crate::cli::import::fields::{Fate, Notes};
 use crate::cli::import::input::{Document, Field};
 use crate::cli::import::query::{LONGEST, rendered};
 use crate::manifest::desired::{Layout, TargetKind};
-use crate::target::layout::SUFFIX;
+use crate::workload::layouts::SUFFIX;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 

@@ -1,0 +1,203 @@
+use super::*;
+use crate::manifest::object::{Kind, PODS, ROLE};
+use crate::workload::fixtures::{live, object};
+use serde_json::{Value, json};
+
+const NEW: &str = "0123456789abcdef";
+
+/// A set with a pod on each of four nodes, and the template of that role.
+fn set(role: &str, more: Value) -> Object {
+    let labels = if role == "candidate" { json!({"app": "log", PODS: NEW}) } else { json!({"app": "log"}) };
+    let mut value = json!({
+        "metadata": {"uid": "u1", "generation": 2, "annotations": {ROLE: role}, "creationTimestamp": "2026-03-01T10:00:00Z"},
+        "spec": {"updateStrategy": {"type": "OnDelete"}, "template": {"metadata": {"labels": labels}}},
+        "status": {"observedGeneration": 2, "desiredNumberScheduled": 4, "numberAvailable": 4, "updatedNumberScheduled": 4},
+    });
+    for (key, field) in more.as_object().into_iter().flatten() {
+        value["status"][key] = field.clone();
+    }
+    object(Kind::DaemonSet, "log", value)
+}
+
+/// `0a` is stable's on node 0, `1b!` is new, and not ready; `2b?` is ending, `3b%` on a node that is lost. A candidate's is an hour younger,
+/// and `3a+` two.
+fn pod(what: &str) -> Object {
+    let (node, rest) = what.split_at(1);
+    let is_new = rest.starts_with('b');
+    let hour = if rest.ends_with('+') { 13 } else { 11 + u8::from(is_new) };
+    let word = |signs: &[char]| if rest.contains(signs) { "False" } else { "True" };
+    let (ready, containers) = (word(&['!', '%']), word(&['!']));
+    let time = format!("2026-03-01T{hour}:00:00Z");
+    let mut value = json!({
+        "metadata": {
+            "uid": what, "labels": {"app": "log"}, "creationTimestamp": time,
+            "ownerReferences": [{"uid": "u1", "controller": true}],
+        },
+        "spec": {"nodeName": format!("node-{node}")},
+        "status": {"conditions": [
+            {"type": "Ready", "status": ready, "lastTransitionTime": time},
+            {"type": "ContainersReady", "status": containers, "lastTransitionTime": time},
+        ]},
+    });
+    if is_new {
+        value["metadata"]["labels"][PODS] = NEW.into();
+    }
+    if rest.contains('?') {
+        value["metadata"]["deletionTimestamp"] = "2026-03-01T14:00:30Z".into();
+        value["metadata"]["deletionGracePeriodSeconds"] = 30.into();
+    }
+    // The names say nothing of the order.
+    object(Kind::Pod, &format!("log-{}{node}", ["m", "x", "a", "k", "b"][node.parse::<usize>().unwrap()]), value)
+}
+
+fn world(set: &Object, pods: &str) -> LiveState {
+    live(pods.split(' ').map(pod).chain([set.clone()]))
+}
+
+fn percent(weight: u8) -> Percent {
+    weight.try_into().unwrap()
+}
+
+#[test]
+fn the_pods_become_new_one_after_the_other_in_the_order_of_their_nodes() {
+    let open = set("candidate", json!({}));
+    let next = |set: &Object, pods: &str, weight: u8| {
+        let world = world(set, pods);
+        next(set, &world, percent(weight)).map(|pod| pod.uid().unwrap().to_owned()).unwrap_or_default()
+    };
+    assert_eq!(next(&open, "0a 1a 2a 3a", 50), "0a");
+    assert_eq!(next(&open, "0b 1a 2a 3a", 50), "1a");
+    assert_eq!(next(&open, "0b 1b 2a 3a", 50), "", "as many as may be");
+    assert_eq!(next(&open, "0a 1a 2a 3a", 24), "", "less than one");
+    assert_eq!(next(&open, "0b 1b 2b 3a", 100), "3a");
+    assert_eq!(next(&open, "0b! 1a 2a 3a", 50), "", "the one before is not ready");
+    assert_eq!(next(&open, "0a? 1a 2a 3a", 50), "", "the one before is ending");
+    assert_eq!(next(&open, "1a 2a 3a", 50), "", "the one before is not there yet");
+    assert_eq!(next(&open, "0a! 1a 2a 3a", 50), "1a", "a node that is down comes last");
+    assert_eq!(next(&open, "0a! 1b 2b 3b", 100), "0a!");
+    assert_eq!(
+        next(&set("candidate", json!({"observedGeneration": 1})), "0a 1a 2a 3a", 50),
+        "",
+        "it would come back as it is"
+    );
+    assert_eq!(next(&set("stable", json!({})), "0a 1a 2a 3a", 50), "", "it would come back as it is");
+}
+
+#[test]
+fn the_template_is_the_candidates_only_while_pods_of_it_are_missing() {
+    let (stable, new) = (set("stable", json!({})), set("candidate", json!({})));
+    let role = |pods: &str, weight: u8| {
+        let (made, role) = exposing(&stable, new.clone(), &world(&stable, pods), percent(weight));
+        assert_eq!(made.text("/spec/updateStrategy/type"), Some("OnDelete"));
+        assert_eq!(
+            made.at("/spec/template"),
+            if role == RoleName::Stable { &stable } else { &new }.at("/spec/template")
+        );
+        role
+    };
+    assert_eq!(role("0a 1a 2a 3a", 0), RoleName::Stable);
+    assert_eq!(role("0a 1a 2a 3a", 24), RoleName::Stable);
+    assert_eq!(role("0a 1a 2a 3a", 25), RoleName::Candidate);
+    assert_eq!(role("0b! 1a 2a 3a", 25), RoleName::Stable, "who joins meanwhile is stable's");
+    assert_eq!(role("0b? 1a 2a 3a", 25), RoleName::Candidate, "it shall come back as it was");
+    assert_eq!(role("0b 1b 2a 3a", 25), RoleName::Stable, "one too many");
+    assert_eq!(role("0b 1b 2b 3b", 100), RoleName::Candidate, "all of them, also those that come");
+}
+
+#[test]
+fn what_is_too_much_goes_from_the_last_node_on_and_what_is_broken_at_once() {
+    let back = set("stable", json!({}));
+    let gone = |set: &Object, pods: &str, weight: u8| {
+        let world = world(set, pods);
+        let gone = displaced(set, &world, percent(weight));
+        gone.iter().map(|pod| pod.uid().unwrap()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(gone(&back, "0b 1b 2a 3a", 0), "1b");
+    assert_eq!(gone(&back, "0b 1a+ 2a 3a", 0), "0b");
+    assert_eq!(gone(&back, "0b 1b 2b 3a", 50), "2b");
+    assert_eq!(gone(&back, "0b 1b 2a 3a", 50), "");
+    assert_eq!(gone(&back, "0b! 1b! 2b 3a", 0), "1b! 0b!", "what is broken anyway goes at once");
+    assert_eq!(gone(&back, "0b 1b? 2a 3a", 0), "", "the one before is ending");
+    assert_eq!(gone(&back, "0b 2a 3a", 0), "", "the one before is not there yet");
+    assert_eq!(gone(&back, "0b 1a!+ 2a 3a", 0), "", "the one before is not ready yet");
+    assert_eq!(gone(&back, "0b 1a! 2a 3a", 0), "0b", "that node was down before, and holds nobody up");
+    assert_eq!(gone(&set("candidate", json!({})), "0b 1b 2a 3a", 0), "", "it would come back as it is");
+    assert_eq!(gone(&set("stable", json!({"observedGeneration": 1})), "0b 1b 2a 3a", 0), "", "so it might");
+}
+
+#[test]
+fn a_node_that_goes_down_on_the_way_back_holds_up_no_other() {
+    let back = set("stable", json!({}));
+    let gone = |pods: &[Object]| {
+        let world = live(pods.iter().cloned().chain([back.clone()]));
+        let gone = displaced(&back, &world, Percent::ZERO);
+        gone.iter().map(|pod| pod.uid().unwrap()).collect::<Vec<_>>().join(" ")
+    };
+    let of = |pods: &str| gone(&pods.split(' ').map(pod).collect::<Vec<_>>());
+    assert_eq!(of("0b 1b% 2a 3a"), "1b%", "its pod goes at once");
+    assert_eq!(of("0b 1b%? 2a 3a"), "0b", "and is not waited for");
+    assert_eq!(of("0b%? 1b 2a 3a"), "1b");
+    assert_eq!(of("0b 1b!? 2a 3a"), "0b", "nor is one that was not ready anyway");
+    assert_eq!(of("0b 1a%+ 2a 3a"), "0b", "nor one that had come back");
+    assert_eq!(of("0b%? 1b!? 2a 3a"), "", "nothing is left that would go");
+
+    // Not ready because it ends, or by a gate of its own: that is no lost node.
+    let with = |change: fn(&mut Value)| {
+        let mut slow = pod("1b%?");
+        change(&mut slow.value_mut()["status"]["conditions"]);
+        gone(&[pod("0b"), slow, pod("2a"), pod("3a")])
+    };
+    assert_eq!(with(|all| all[0]["lastTransitionTime"] = "2026-03-01T14:00:00Z".into()), "0b");
+    let ended = |all: &mut Value| {
+        all[0]["lastTransitionTime"] = "2026-03-01T14:00:00Z".into();
+        all[1]["status"] = "False".into();
+    };
+    assert_eq!(with(ended), "");
+    let gate = |all: &mut Value| {
+        all[0]["lastTransitionTime"] = "2026-03-01T14:00:00Z".into();
+        all[0]["reason"] = "ReadinessGatesNotReady".into();
+    };
+    assert_eq!(with(gate), "");
+}
+
+fn judged(set: &Object, pods: &str) -> String {
+    match readiness(set, &world(set, pods)) {
+        Readiness::Ready => "ready".to_owned(),
+        Readiness::NotReady { why, available } => match available {
+            Available::NotSince(time) => format!("{why} since {}", time.format("%H")),
+            Available::Perhaps(_) => why,
+            Available::Unseen => format!("{why}, and no deadline"),
+        },
+    }
+}
+
+#[test]
+fn during_a_run_it_is_ready_when_each_node_has_its_pod_and_the_new_ones_are() {
+    let open = set("candidate", json!({}));
+    assert_eq!(judged(&open, "0b 1a 2a 3a"), "ready");
+    assert_eq!(judged(&open, "0b! 1a 2a 3a"), "0 of 1 new pods are ready since 12");
+    assert_eq!(judged(&open, "0b 1a 2a"), "3 of 4 nodes have their pod");
+    assert_eq!(judged(&open, "0b 1a? 2a 3a"), "the pod on node-1 is on its way out, and no deadline");
+    assert_eq!(judged(&set("candidate", json!({"numberAvailable": 3})), "0b 1a 2a 3a"), "3 of 4 pods are ready");
+    assert_eq!(judged(&set("candidate", json!({"numberAvailable": 3})), "0b 1a! 2a 3a"), "ready", "a node is down");
+    assert_eq!(judged(&set("stable", json!({"numberAvailable": 3})), "0b 1a! 2a 3a"), "ready", "so it may be then too");
+    let unseen = set("candidate", json!({"observedGeneration": 1}));
+    assert_eq!(judged(&unseen, "0b 1a 2a 3a"), "its controller has not seen it yet, and no deadline");
+}
+
+#[test]
+fn without_a_run_it_is_ready_when_all_pods_are_of_its_template_and_available() {
+    assert_eq!(judged(&set("stable", json!({})), "0a 1a 2a 3a"), "ready");
+    let old = set("stable", json!({"updatedNumberScheduled": 3}));
+    let told = "3 of 4 pods are of its template; with OnDelete delete the others";
+    assert_eq!(judged(&old, "0a 1a 2a 3a"), told);
+    assert_eq!(judged(&set("stable", json!({"numberAvailable": 3})), "0a 1a! 2a 3a"), "3 of 4 pods are ready since 11");
+}
+
+#[test]
+fn where_a_hand_lets_kubernetes_replace_pods_all_count_as_new() {
+    let mut rolling = set("candidate", json!({}));
+    assert_eq!(open(&rolling), 0);
+    rolling.value_mut()["spec"]["updateStrategy"] = json!({"type": "RollingUpdate"});
+    assert_eq!(open(&rolling), 4);
+}
