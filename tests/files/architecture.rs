@@ -110,6 +110,9 @@ const IMPURE: &[&str] = &[
 /// The most lines of code in a file, tests, comments and blank lines aside.
 const LONGEST: usize = 500;
 
+/// By how much a room may stay below its figure in `ARCHITECTURE.md`: what was won is not spent unseen.
+const SLACK: usize = 100;
+
 /// The room that a file belongs to; none for those at the root.
 fn room(path: &str) -> Option<&str> {
     path.split_once('/').map(|(room, _)| room)
@@ -176,9 +179,41 @@ fn impurities(all: &[Source]) -> Vec<String> {
     found
 }
 
+/// Lines of code, tests, comments and blank lines aside.
+fn lines(source: &Source) -> usize {
+    source.shipped.lines().filter(|line| !line.trim().is_empty()).count()
+}
+
+/// The most lines of each room, as its row in the page's table says: `| `room` | | lines | what it is for |`.
+fn caps(page: &str) -> BTreeMap<&str, usize> {
+    let row = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
+    row.filter_map(|(room, rest)| Some((room, rest.split(" | ").nth(1)?.replace(',', "").parse().ok()?))).collect()
+}
+
+/// The lines of each room.
+fn sizes(all: &[Source]) -> BTreeMap<&str, usize> {
+    let mut sizes = BTreeMap::new();
+    for source in all {
+        if let Some(room) = room(&source.path) {
+            *sizes.entry(room).or_default() += lines(source);
+        }
+    }
+    sizes
+}
+
+/// Every room that has more lines than its figure, or so many less that the figure can be lowered.
+fn missized(sizes: &BTreeMap<&str, usize>, caps: &BTreeMap<&str, usize>) -> Vec<String> {
+    let wrong = sizes.iter().filter_map(|(room, n)| match caps.get(room) {
+        None => Some(format!("{room}: {n} lines, and no figure in the table of rooms")),
+        Some(most) if n > most => Some(format!("{room}: {n} lines of code, at most {most}")),
+        Some(most) if n + SLACK < *most => Some(format!("{room}: {n} lines of code; lower its figure of {most}")),
+        Some(_) => None,
+    });
+    wrong.collect()
+}
+
 /// Every file that is too long.
 fn too_long(all: &[Source], most: usize) -> Vec<String> {
-    let lines = |source: &Source| source.shipped.lines().filter(|line| !line.trim().is_empty()).count();
     let long = all.iter().map(|source| (source, lines(source))).filter(|(_, n)| *n > most);
     long.map(|(source, n)| format!("{}: {n} lines of code, at most {most}", source.path)).collect()
 }
@@ -196,6 +231,15 @@ fn pure_rooms_take_values_and_return_values() {
 #[test]
 fn files_stay_short() {
     assert_eq!(too_long(&read(&source_dir().join("src")), LONGEST), Vec::<String>::new());
+}
+
+#[test]
+fn rooms_stay_as_small_as_they_are_said_to_be() {
+    let page = std::fs::read_to_string(source_dir().join("ARCHITECTURE.md")).unwrap();
+    let all = read(&source_dir().join("src"));
+    let sizes = sizes(&all);
+    println!("{sizes:#?}\n{} in all", sizes.values().sum::<usize>());
+    assert_eq!(missized(&sizes, &caps(&page)), Vec::<String>::new());
 }
 
 fn made_up(files: &[(&str, &str)]) -> Vec<Source> {
@@ -248,4 +292,18 @@ fn the_rule_of_length_bites() {
     let all = made_up(&[("a.rs", "a\n\n// b\n/* c\n d */\ne\n#[cfg(test)]\nmod t {\n f\n}\n")]);
     assert_eq!(too_long(&all, 2), Vec::<String>::new());
     assert_eq!(too_long(&all, 1), ["a.rs: 2 lines of code, at most 1"]);
+}
+
+#[test]
+fn the_rule_of_sizes_bites() {
+    let all = made_up(&[("lib.rs", "a\n"), ("a/b.rs", "a\n// b\nc\n"), ("a/c.rs", "d\n"), ("b/c.rs", "a"), ("c/c.rs", "a")]);
+    let page = "| room | | lines | for |\n| `a` | pure | 2 | x |\n| `b` | I/O | 1,000 | y |\n";
+    assert_eq!(
+        missized(&sizes(&all), &caps(page)),
+        [
+            "a: 3 lines of code, at most 2",
+            "b: 1 lines of code; lower its figure of 1000",
+            "c: 1 lines, and no figure in the table of rooms"
+        ]
+    );
 }
