@@ -18,7 +18,7 @@ use tidegate::cluster::watch::Watches;
 use tidegate::manifest::installation::{self, Installation};
 use tidegate::reconcile::clock::Clock;
 use tidegate::reconcile::evidence::Providers;
-use tidegate::reconcile::tick::Next;
+use tidegate::reconcile::tick::Requeue;
 use tidegate::reconcile::world::World;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
@@ -136,7 +136,7 @@ async fn writes(real: &Real) -> Finding {
         real.release(n, 2);
         let start = SystemTime::now();
         let next = term.look_up().await;
-        assert_eq!(next, Next::Again, "it is seen");
+        assert_eq!(next, Requeue::Now, "it is seen");
         settle(&mut term).await;
         let requests = real.bed.requests_since(mark).await;
         let name = real.fleet.place(n).0;

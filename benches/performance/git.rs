@@ -13,7 +13,7 @@ use tidegate::manifest::installation::Caps;
 use tidegate::plan::draft::RecordChange;
 use tidegate::reconcile::clock::Clock;
 use tidegate::reconcile::record::{Entry, Recorder, Written, author};
-use tidegate::reconcile::source::{Branches, Looked, Source, View};
+use tidegate::reconcile::source::{Branches, Poll, Source, View};
 use tidegate::record::store::{self, FileEdit};
 use tidegate::report::metrics::Metrics;
 
@@ -75,8 +75,8 @@ impl Repository {
 
 async fn look(source: &mut Source) -> std::sync::Arc<View> {
     match source.look_up(None).await {
-        Looked::Moved(view) => view,
-        other @ (Looked::Same | Looked::Away(_) | Looked::Replaced(_)) => panic!("{other:?}"),
+        Poll::Changed(view) => view,
+        other @ (Poll::Unchanged | Poll::Unreachable(_) | Poll::WrongRepository(_)) => panic!("{other:?}"),
     }
 }
 
@@ -115,7 +115,7 @@ async fn polls(repository: &Repository, source: &mut Source) -> Finding {
     let url = repository.url();
     for _ in 0..3 * REPETITIONS {
         let (looked, time) = timed(source.look_up(None)).await;
-        assert!(matches!(looked, Looked::Same), "{looked:?}");
+        assert!(matches!(looked, Poll::Unchanged), "{looked:?}");
         ours.add(time);
         let mut git = tokio::process::Command::new("git");
         git.args(["ls-remote", &url]).env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");

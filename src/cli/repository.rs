@@ -190,8 +190,8 @@ impl Repository {
     }
 
     /// The commits that made a version, as far as the clone tells that this was started in.
-    pub(super) fn makers(&self, tip: &CommitId, before: &[BTreeMap<RepoPath, Had>]) -> Vec<Made> {
-        self.copy.makers(tip, before).unwrap_or_default()
+    pub(super) fn authors(&self, tip: &CommitId, before: &[BTreeMap<RepoPath, Had>]) -> Vec<Made> {
+        self.copy.authors(tip, before).unwrap_or_default()
     }
 
     /// All records. Pinned sets are not read, so the cost grows with the number of rollouts alone.

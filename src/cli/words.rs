@@ -48,7 +48,7 @@ pub(super) fn judge(record: &Record, decisions: &Decisions, now: Time) -> Vec<Ig
         // The window stands on main, which is not read here: what is too old for it is not told.
         rollback_window: Span::from_secs(u64::MAX),
         // What the host proves is judged by the controller alone, and stands in the record.
-        court: None,
+        verifier: None,
         now,
     };
     hear(&hearing).ignored

@@ -4,7 +4,7 @@
 //! Lease for the whole of its duration. The number of transitions is the epoch: it fences what a leader of the past
 //! still writes (requirement X-12).
 
-use super::gap::{self, Gap};
+use super::unobserved::{self, Unobserved};
 use crate::manifest::ids::CommitId;
 use crate::record::state::Time;
 use chrono::SubsecRound;
@@ -34,7 +34,7 @@ pub struct LeaseView {
     /// The newest state tip that its holders knew.
     pub anchor: Option<CommitId>,
     /// The spans of time in which nobody observed.
-    pub gaps: Vec<Gap>,
+    pub gaps: Vec<Unobserved>,
 }
 
 impl LeaseView {
@@ -52,7 +52,7 @@ impl LeaseView {
             renewed: text("renewTime").and_then(|time| time.parse().ok()),
             epoch: spec("leaseTransitions").and_then(Value::as_u64).unwrap_or(0),
             anchor: note(ANCHOR).and_then(|tip| tip.parse().ok()),
-            gaps: note(GAPS).map(gap::parse).unwrap_or_default(),
+            gaps: note(GAPS).map(unobserved::parse).unwrap_or_default(),
         }
     }
 
@@ -125,9 +125,9 @@ pub fn evaluate(seen: Option<&Seen>, me: &Contender<'_>, now: Instant) -> Step {
 
 /// The span in which nobody renewed, from the last renewal until `wall`; none where clocks disagree.
 #[must_use]
-pub fn gap(view: &LeaseView, wall: Time) -> Option<Gap> {
+pub fn gap(view: &LeaseView, wall: Time) -> Option<Unobserved> {
     let from = view.renewed?.trunc_subsecs(3);
-    (from < wall).then_some(Gap { from, to: wall, of: None })
+    (from < wall).then_some(Unobserved { from, to: wall, of: None })
 }
 
 #[cfg(test)]
@@ -174,7 +174,7 @@ mod tests {
         let first = Seen::next(None, view("a", 1), start);
         let mut noted = view("a", 1);
         noted.anchor = None;
-        noted.gaps = gap::parse("2026-03-01T11:00:00Z/2026-03-01T11:00:07Z");
+        noted.gaps = unobserved::parse("2026-03-01T11:00:00Z/2026-03-01T11:00:07Z");
         assert_eq!(Seen::next(Some(first.clone()), noted, later).since, start);
         assert_eq!(Seen::next(Some(first.clone()), view("a", 2), later).since, later);
         let mut renewed = view("a", 1);

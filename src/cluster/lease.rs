@@ -5,8 +5,8 @@
 use super::client::Cluster;
 use super::election::{ANCHOR, Contender, GAPS, LeaseView, Seen, Step, evaluate, gap};
 use super::failure::Failure;
-use super::gap::{self, Gap};
 use super::request;
+use super::unobserved::{self, Unobserved};
 use crate::manifest::ids::CommitId;
 use crate::record::state::Time;
 use chrono::SecondsFormat;
@@ -59,16 +59,16 @@ impl LeaseHeld {
 
 /// What is written on the Lease with a renewal.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Notes {
+pub struct LeaseAnnotations {
     /// The newest state tip that we know; `None` leaves the one that is there.
     pub anchor: Option<CommitId>,
     /// The spans of time in which something was not observed; `None` leaves what is there.
-    pub gaps: Option<Vec<Gap>>,
+    pub gaps: Option<Vec<Unobserved>>,
     /// The highest epoch that the records name: a new one lies above it.
     pub floor: u64,
 }
 
-impl Notes {
+impl LeaseAnnotations {
     fn put(&self, lease: &mut Value) {
         let annotations = table(table(lease, "metadata"), "annotations");
         if let Some(anchor) = &self.anchor {
@@ -76,9 +76,9 @@ impl Notes {
         }
         if let Some(gaps) = &self.gaps {
             // What is there stays: who notes may not have heard yet of what was inherited.
-            let known = annotations[GAPS].as_str().map(gap::parse).unwrap_or_default();
-            let all = gap::merged(known.into_iter().chain(gaps.iter().cloned()).collect());
-            annotations[GAPS] = gap::print(&all).into();
+            let known = annotations[GAPS].as_str().map(unobserved::parse).unwrap_or_default();
+            let all = unobserved::merged(known.into_iter().chain(gaps.iter().cloned()).collect());
+            annotations[GAPS] = unobserved::print(&all).into();
         }
     }
 }
@@ -89,7 +89,7 @@ pub struct Inherited {
     /// The newest state tip that was known before.
     pub anchor: Option<CommitId>,
     /// The spans of time in which nobody observed; the last is that since the last renewal. They are on the Lease now.
-    pub gaps: Vec<Gap>,
+    pub gaps: Vec<Unobserved>,
 }
 
 /// What came of a turn.
@@ -128,7 +128,7 @@ pub struct Lease {
     deleted: Option<LeaseView>,
     held: Option<LeaseHeld>,
     /// What was to be noted when leading began: of what was inherited then it knows nothing.
-    outdated: Option<Notes>,
+    outdated: Option<LeaseAnnotations>,
 }
 
 impl Lease {
@@ -152,7 +152,7 @@ impl Lease {
     /// *Guarantees*: `Leading` only after a write that nobody else can have made; its proof expires before any other
     /// contender may take over, unless a person deletes or changes the Lease.
     /// *Assumptions*: `now` and `wall` are the time of the call.
-    pub async fn turn(&mut self, notes: &Notes, now: Instant, wall: Time) -> Turn {
+    pub async fn turn(&mut self, notes: &LeaseAnnotations, now: Instant, wall: Time) -> Turn {
         // At rest a renewal is one request: the Lease as it is known is replaced, and 409 says that it has changed.
         if let (Some(known), Some(held)) = (self.known.clone(), self.held.clone()) {
             match self.renew(&known, held.epoch, notes, now, wall).await {
@@ -215,7 +215,7 @@ impl Lease {
         &mut self,
         lease: &Value,
         epoch: u64,
-        notes: &Notes,
+        notes: &LeaseAnnotations,
         now: Instant,
         wall: Time,
     ) -> Result<Turn, Failure> {
@@ -236,7 +236,7 @@ impl Lease {
         &mut self,
         lease: &Value,
         epoch: u64,
-        notes: &Notes,
+        notes: &LeaseAnnotations,
         now: Instant,
         wall: Time,
     ) -> Result<Turn, Failure> {
@@ -259,7 +259,7 @@ impl Lease {
         request: http::Request<Vec<u8>>,
         epoch: u64,
         now: Instant,
-        notes: &Notes,
+        notes: &LeaseAnnotations,
         inherited: Option<Inherited>,
     ) -> Result<Turn, Failure> {
         match self.cluster.call_within(request, self.timing.renew).await {
@@ -291,7 +291,7 @@ impl Lease {
         spec["renewTime"] = micro_time(wall).into();
         if let Some(found) = inherited {
             let annotations = table(table(lease, "metadata"), "annotations");
-            annotations[GAPS] = gap::print(&found.gaps).into();
+            annotations[GAPS] = unobserved::print(&found.gaps).into();
             if let Some(anchor) = &found.anchor {
                 annotations[ANCHOR] = anchor.as_str().into();
             }
@@ -331,7 +331,7 @@ fn inherited(noted: &LeaseView, deleted: Option<&LeaseView>, wall: Time) -> Inhe
     let known = noted.gaps.iter().chain(deleted.into_iter().flat_map(|view| &view.gaps));
     let gaps = known.cloned().chain(gap(last, wall)).collect();
     let anchor = noted.anchor.clone().or_else(|| deleted?.anchor.clone());
-    Inherited { anchor, gaps: gap::merged(gaps) }
+    Inherited { anchor, gaps: unobserved::merged(gaps) }
 }
 
 /// The table under `key`, made if there is none: what the API server sent is data.

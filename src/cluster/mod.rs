@@ -13,7 +13,6 @@ pub mod connection;
 pub mod election;
 pub mod events;
 pub mod failure;
-pub mod gap;
 pub mod lease;
 mod look;
 mod migrate;
@@ -23,6 +22,7 @@ pub mod rights;
 mod secret;
 pub mod store;
 mod trim;
+pub mod unobserved;
 pub mod watch;
 
 #[cfg(test)]

@@ -157,7 +157,7 @@ impl Space {
         }
     }
 
-    /// Notes that we deleted an object ourselves.
+    /// LeaseAnnotations that we deleted an object ourselves.
     pub(super) fn deleted(&mut self, reference: &ObjectRef, uid: &str) {
         if self.live.get(reference).is_some_and(|known| known.uid() == Some(uid)) {
             Arc::make_mut(&mut self.live).objects.remove(reference);
@@ -165,7 +165,7 @@ impl Space {
         }
     }
 
-    /// Notes how the watch of a kind is doing. One that was never listed is not lost, and what is lost was lost when
+    /// LeaseAnnotations how the watch of a kind is doing. One that was never listed is not lost, and what is lost was lost when
     /// it was first noted.
     pub(super) fn see(&mut self, kind: Kind, sight: Sight) -> Change {
         let Some(before) = self.sights.get(&kind) else { return Change::No };

@@ -16,9 +16,9 @@ use std::collections::BTreeSet;
 use super::approval;
 use super::proof::{Asked, Flaw};
 
-mod court;
+mod verifier;
 
-pub use court::Court;
+pub use verifier::ApprovalVerifier;
 
 /// A file at the tip of the decisions branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub struct Hearing<'a> {
     /// For how long after its replacement a promoted set can be gone back to.
     pub rollback_window: Span,
     /// How words that let the rollout go further are proven; none where whoever may write to the branch may decide.
-    pub court: Option<Court<'a>>,
+    pub verifier: Option<ApprovalVerifier<'a>>,
     /// The time of this tick.
     pub now: Time,
 }
@@ -118,9 +118,9 @@ pub fn hear(hearing: &Hearing<'_>) -> Heard {
     let mut heard = Heard::default();
     for file in hearing.files.iter().filter(|file| !consumed.contains(&(&file.path, &file.blob))) {
         match hearing.weigh(file) {
-            Ok(word) => match (hearing.is_asked(&word.decision.action), hearing.court) {
+            Ok(word) => match (hearing.is_asked(&word.decision.action), hearing.verifier) {
                 (Err(why), _) => heard.idle.push((word, why)),
-                (Ok(()), Some(court)) if loosens(&word.decision.action) => match court.judge(file, word) {
+                (Ok(()), Some(verifier)) if loosens(&word.decision.action) => match verifier.judge(file, word) {
                     Ok(word) => heard.words.push(word),
                     Err(unproven) => heard.unproven.push(*unproven),
                 },
@@ -342,7 +342,15 @@ mod tests {
         let plan = plan();
         let plan = record.run.is_some().then_some(&plan);
         let rollback_window = "24h".parse().unwrap();
-        hear(&Hearing { record, plan, files, at_start: &at_start, rollback_window, court: None, now: time("12:00:00") })
+        hear(&Hearing {
+            record,
+            plan,
+            files,
+            at_start: &at_start,
+            rollback_window,
+            verifier: None,
+            now: time("12:00:00"),
+        })
     }
 
     /// Which files count, in order.

@@ -87,7 +87,7 @@ pub struct Account {
 
 /// Who made a commit.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Maker {
+pub enum Author {
     /// We: it is what we have asked, to the letter, so nobody else has made anything of it.
     Ourselves,
     /// A user.
@@ -138,9 +138,9 @@ pub struct Merged {
     /// Who merged it, and when; none if the host does not tell.
     pub by: Option<(User, Time)>,
     /// Who made its commits, as authors and as committers.
-    pub makers: BTreeSet<Maker>,
+    pub authors: BTreeSet<Author>,
     /// Who made the commits of the version that it is about, each with one of them.
-    pub writers: BTreeMap<Maker, CommitId>,
+    pub writers: BTreeMap<Author, CommitId>,
     /// What the merge changed on the base, against its first parent; none for what it took away.
     pub changes: BTreeMap<RepoPath, Option<BlobId>>,
     /// All its reviews.
@@ -181,7 +181,7 @@ pub struct Asked {
 
 /// What was learned, and when it was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Testimony {
+pub struct ReviewEvidence {
     /// What.
     pub evidence: Evidence,
     /// When.
@@ -376,16 +376,16 @@ fn content(wanted: &Wanted<'_>, merged: &Merged) -> BTreeSet<Flaw> {
     if merged.base != wanted.base {
         flaws.insert(Flaw::OtherBase(merged.base.clone()));
     }
-    if merged.makers.is_empty() {
+    if merged.authors.is_empty() {
         flaws.insert(Flaw::UnknownMaker("nobody".to_owned()));
     }
-    for maker in &merged.makers {
-        if let Maker::Unknown(who) = maker {
+    for maker in &merged.authors {
+        if let Author::Unknown(who) = maker {
             flaws.insert(Flaw::UnknownMaker(who.clone()));
         }
     }
     for (maker, commit) in &merged.writers {
-        if let Maker::Unknown(who) = maker {
+        if let Author::Unknown(who) = maker {
             flaws.insert(Flaw::UnknownWriter(who.clone(), commit.clone()));
         }
     }
@@ -425,10 +425,10 @@ fn latest(reviews: &[Review]) -> impl Iterator<Item = &Review> {
 /// Why somebody's approval does not count; the first reason that there is. Who merged has seen what was merged.
 fn doubt(wanted: &Wanted<'_>, merged: &Merged, by: &User, of: Option<&CommitId>, at: Time) -> Option<Flaw> {
     let Some(account) = merged.accounts.get(by) else { return Some(Flaw::NotAllowed(by.clone())) };
-    let maker = Maker::User(by.clone());
+    let maker = Author::User(by.clone());
     if account.being == Being::Machine {
         Some(Flaw::Machine(by.clone()))
-    } else if *by == merged.author || merged.makers.contains(&maker) {
+    } else if *by == merged.author || merged.authors.contains(&maker) {
         Some(Flaw::Own(by.clone()))
     } else if let Some(commit) = merged.writers.get(&maker) {
         Some(Flaw::Wrote(by.clone(), commit.clone()))

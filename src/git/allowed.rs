@@ -1,9 +1,9 @@
 //! Who may sign the tip of main: SSH keys on a list, OpenPGP keys in a keyring, or both; and whose on that list a commit is. The files
 //! are read anew each time.
 
-use super::envelope::open;
 use super::history::time;
 use super::signed::Verdict;
+use super::signed_payload::open;
 use super::{GitError, RemoteConfig, Store, oid};
 use crate::manifest::ids::CommitId;
 use crate::sign::Signers;

@@ -30,14 +30,14 @@ pub struct Draft {
 
 /// What signs a commit.
 #[derive(Clone)]
-pub(super) enum Pen {
+pub(super) enum Signer {
     /// The key of an installation.
     Key(Arc<SigningKey>),
     /// A person's own program.
     Person(Keygen),
 }
 
-impl Pen {
+impl Signer {
     fn sign(&self, content: &[u8]) -> Result<String, GitError> {
         match self {
             Self::Key(key) => Ok(key.sign(content)),
@@ -89,7 +89,7 @@ impl Store {
     /// # Errors
     /// As [`Self::commit`].
     pub async fn commit_signed(&self, draft: Draft, key: Arc<SigningKey>) -> Result<CommitId, GitError> {
-        self.on_cache(move |_, repository| write(repository, &draft, Some(&Pen::Key(key)))).await
+        self.on_cache(move |_, repository| write(repository, &draft, Some(&Signer::Key(key)))).await
     }
 
     /// The same, signed by a person, who may be asked for it.
@@ -97,7 +97,7 @@ impl Store {
     /// # Errors
     /// As [`Self::commit`], and `Config` when it is not signed.
     pub async fn commit_as(&self, draft: Draft, keygen: Keygen) -> Result<CommitId, GitError> {
-        self.on_cache(move |_, repository| write(repository, &draft, Some(&Pen::Person(keygen)))).await
+        self.on_cache(move |_, repository| write(repository, &draft, Some(&Signer::Person(keygen)))).await
     }
 
     /// Makes a commit of the record: signed, if the installation has a key.
@@ -115,23 +115,28 @@ impl Store {
 /// From so many edits on, the objects of a commit become one pack.
 const MANY: usize = 64;
 
-fn write(repository: &Repository, draft: &Draft, pen: Option<&Pen>) -> Result<CommitId, GitError> {
+fn write(repository: &Repository, draft: &Draft, signer: Option<&Signer>) -> Result<CommitId, GitError> {
     if draft.edits.len() < MANY {
-        return objects(repository, draft, pen, &mut Vec::new()).map(commit_id);
+        return objects(repository, draft, signer, &mut Vec::new()).map(commit_id);
     }
     let failed = |error| GitError::local("write the pack of a commit", error);
     let odb = repository.odb().map_err(failed)?;
     // What is written goes to the backend with the highest priority.
     let memory = odb.add_new_mempack_backend(i32::MAX).map_err(failed)?;
     let mut made = Vec::new();
-    let id = objects(repository, draft, pen, &mut made)?;
+    let id = objects(repository, draft, signer, &mut made)?;
     pack::write(repository, &made, repository).map_err(failed)?;
     memory.reset().map_err(failed)?;
     Ok(commit_id(id))
 }
 
 /// Writes the objects of a commit, notes their ids in `made`, and returns the commit's.
-fn objects(repository: &Repository, draft: &Draft, pen: Option<&Pen>, made: &mut Vec<Oid>) -> Result<Oid, GitError> {
+fn objects(
+    repository: &Repository,
+    draft: &Draft,
+    signer: Option<&Signer>,
+    made: &mut Vec<Oid>,
+) -> Result<Oid, GitError> {
     let Draft { parent, edits, subject: _, body: _, author: _, time: _ } = draft;
     let failed = |error| GitError::local("write a commit", error);
     let (parents, base) = match parent {
@@ -152,7 +157,7 @@ fn objects(repository: &Repository, draft: &Draft, pen: Option<&Pen>, made: &mut
     };
     let root = repository.find_tree(root).map_err(failed)?;
     let parents: Vec<&git2::Commit<'_>> = parents.iter().collect();
-    let id = seal(repository, draft, &root, &parents, pen)?;
+    let id = seal(repository, draft, &root, &parents, signer)?;
     made.push(id);
     Ok(id)
 }
@@ -163,19 +168,19 @@ pub(super) fn seal(
     draft: &Draft,
     root: &Tree<'_>,
     parents: &[&git2::Commit<'_>],
-    pen: Option<&Pen>,
+    signer: Option<&Signer>,
 ) -> Result<Oid, GitError> {
     let Draft { parent: _, edits: _, subject, body, author, time } = draft;
     let failed = |error| GitError::local("write a commit", error);
     let author = Signature::new(&author.name, &author.email, &Time::new(time.timestamp(), 0)).map_err(failed)?;
     let subject = subject.split(char::is_control).collect::<Vec<_>>().join(" ");
     let message = if body.is_empty() { format!("{subject}\n") } else { format!("{subject}\n\n{}\n", body.trim_end()) };
-    let Some(pen) = pen else {
+    let Some(signer) = signer else {
         return repository.commit(None, &author, &author, &message, root, parents).map_err(failed);
     };
     let content = repository.commit_create_buffer(&author, &author, &message, root, parents).map_err(failed)?;
     let content = content.as_str().map_err(|_| failed(git2::Error::from_str("the commit is not UTF-8")))?;
-    repository.commit_signed(content, &pen.sign(content.as_bytes())?, None).map_err(failed)
+    repository.commit_signed(content, &signer.sign(content.as_bytes())?, None).map_err(failed)
 }
 
 /// The id of a commit that libgit2 found.

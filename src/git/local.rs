@@ -1,11 +1,11 @@
 //! A remote that is a repository on this machine: no server answers, and no hooks run.
 
 use super::commit::commit_id;
+use super::fault_injection::{self, Errand, Fate};
 use super::push::{Pushed, Swap};
 use super::refs::Tips;
 use super::remote::Limits;
 use super::repo::Inner;
-use super::weather::{self, Errand, Fate};
 use super::{GitError, RefName, oid, pack};
 use crate::manifest::ids::CommitId;
 use crate::rules::{Rule, holds};
@@ -115,7 +115,7 @@ impl Local {
             (None, None) => Ok(()),
         };
         match moved {
-            Ok(()) if swap.fate == Fate::Lost => Err(weather::away(&Errand::Push(swap.branch.clone()))),
+            Ok(()) if swap.fate == Fate::Lost => Err(fault_injection::away(&Errand::Push(swap.branch.clone()))),
             Ok(()) => Ok(Pushed::Done { others: tips }),
             Err(error)
                 if matches!(

@@ -7,9 +7,9 @@ use git2::{FileMode, Repository, Tree};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-mod shelf;
+mod directory_index;
 
-pub use shelf::{Leaf, Shelf};
+pub use directory_index::{DirectoryIndex, Leaf};
 
 impl Store {
     /// The content of one regular file; `None` if there is no such file.

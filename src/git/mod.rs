@@ -10,37 +10,38 @@
 //! ends within [`Timeouts::total`]; none is retried here, the next tick is the retry.
 
 mod allowed;
+mod authors;
 mod commit;
 mod compact;
 mod credentials;
-mod envelope;
-mod gauge;
+mod fault_injection;
 mod history;
 mod http;
 mod keygen;
 mod local;
 mod look;
-mod makers;
 mod merge;
 mod offer;
 mod pack;
+mod pack_limiter;
 mod push;
 mod refs;
 mod remote;
 mod repo;
 mod signed;
+mod signed_payload;
 mod ssh;
 mod transport;
 mod tree;
-mod weather;
 mod working_copy;
 
 pub use allowed::Signatory;
+pub use authors::{Changed, Made};
 pub use commit::{Draft, Edit, Person};
+pub use fault_injection::{Errand, Fate, FaultInjection};
 pub use history::{Ancestry, Brought, Logged};
 pub use keygen::Keygen;
-pub use look::{Leaf, Shelf};
-pub use makers::{Changed, Made};
+pub use look::{DirectoryIndex, Leaf};
 pub use merge::{Merge, merge_files};
 pub use offer::{Merged, Proposed};
 pub use push::Pushed;
@@ -48,7 +49,6 @@ pub use refs::RefName;
 pub use remote::{InvalidUrl, Lender, Lent, Limits, Login, Refusal, RemoteConfig, RemoteUrl, SshIdentity, Timeouts};
 pub use repo::{Store, create_bare};
 pub use signed::{Keys, Sealed, Signing, Verdict};
-pub use weather::{Errand, Fate, Weather};
 pub use working_copy::WorkingCopy;
 
 use crate::manifest::ids::CommitId;

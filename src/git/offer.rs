@@ -1,9 +1,9 @@
 //! What somebody offers for a branch, be it anybody on the host: read as hostile, in a cache of its own, and never merged
 //! anywhere but in memory.
 
+use super::authors::Changed;
 use super::commit::commit_id;
 use super::history::boundary;
-use super::makers::Changed;
 use super::repo::Remote;
 use super::{GitError, Limits, RefName, RemoteConfig, Store, oid, tree};
 use crate::manifest::files::{Files, RepoPath};

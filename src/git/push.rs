@@ -1,9 +1,9 @@
 //! Compare-and-swap pushes: a branch moves only from the tip that the caller planned from.
 
 use super::commit::commit_id;
+use super::fault_injection::{Errand, Fate};
 use super::repo::{Remote, remember};
 use super::transport::Operation;
-use super::weather::{Errand, Fate};
 use super::{GitError, RefName, Store, oid};
 use crate::manifest::ids::CommitId;
 use crate::record::text::plain;

@@ -1,9 +1,9 @@
 //! Where the repository is, how to get in, and how much of it is taken.
 
 use super::GitError;
+use super::fault_injection::FaultInjection;
 use super::refs::RefName;
 use super::signed::Signing;
-use super::weather::Weather;
 use crate::manifest::ssh_url::{InvalidSshUrl, SshUrl};
 use futures::future::BoxFuture;
 use secrecy::SecretString;
@@ -110,7 +110,7 @@ pub struct RemoteConfig {
     /// How much to take.
     pub limits: Limits,
     /// What goes wrong on purpose; only with a repository on this machine.
-    pub weather: Option<Weather>,
+    pub fault_injection: Option<FaultInjection>,
 }
 
 impl RemoteConfig {
@@ -130,7 +130,7 @@ impl RemoteConfig {
             keyring_file: None,
             timeouts: Timeouts::default(),
             limits: Limits::default(),
-            weather: None,
+            fault_injection: None,
         }
     }
 }

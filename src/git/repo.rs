@@ -1,11 +1,11 @@
 //! The bare cache of one remote repository: made, mended, filled.
 
+use super::fault_injection::{self, Errand, Fate};
 use super::http::Http;
 use super::local::Local;
 use super::remote::{Limits, RemoteConfig, RemoteUrl};
 use super::ssh::Ssh;
 use super::transport::{self, Line, Operation};
-use super::weather::{self, Errand, Fate};
 use super::{GitError, RefName, compact, oid, refs};
 use crate::manifest::ids::CommitId;
 use git2::{
@@ -112,7 +112,7 @@ impl Store {
         let fate = self.fate(Errand::Fetch).await?;
         let (inner, wants) = (Arc::clone(&self.inner), wants.clone());
         self.inner.remote.blocking(move || inner.fetch(&wants)).await?;
-        if fate == Fate::Lost { Err(weather::away(&Errand::Fetch)) } else { Ok(()) }
+        if fate == Fate::Lost { Err(fault_injection::away(&Errand::Fetch)) } else { Ok(()) }
     }
 
     /// Brings the past of a branch into the cache that was fetched without it; does nothing if it is there.

@@ -3,12 +3,12 @@
 //! A commit says with the line [`ADOPTS`] that a person, who has the key, has accepted all that lies behind it: there the
 //! looking back ends. Without such a commit each one has to be signed, as each was made on top of one that was looked at.
 
-use super::commit::{Draft, Pen, commit_id, seal};
-use super::envelope::{Opened, open};
+use super::commit::{Draft, Signer, commit_id, seal};
 use super::history::{subject, time};
+use super::signed_payload::{Opened, open};
 use super::{GitError, Store, oid};
 use crate::manifest::ids::CommitId;
-use crate::sign::{self, PublicKey, Seal, SigningKey};
+use crate::sign::{self, PublicKey, SignedBy, SigningKey};
 use chrono::{DateTime, Utc};
 use git2::{Commit, Repository};
 use std::collections::BTreeSet;
@@ -158,7 +158,7 @@ impl Store {
             };
             let parents: Vec<&Commit<'_>> = [&newest].into_iter().chain(aside).collect();
             let body = format!("{}\n{ADOPTS}{tip}", draft.body).trim_start().to_owned();
-            seal(repository, &Draft { body, ..draft }, &root, &parents, Some(&Pen::Key(key))).map(commit_id)
+            seal(repository, &Draft { body, ..draft }, &root, &parents, Some(&Signer::Key(key))).map(commit_id)
         })
         .await
     }
@@ -207,11 +207,11 @@ impl Walk<'_> {
 impl Verdict {
     /// What a signature of `content` is worth where `keys` count.
     pub(super) fn of(signature: Option<&[u8]>, content: &[u8], keys: &BTreeSet<PublicKey>) -> Self {
-        match sign::seal(signature, content) {
-            Seal::By(key) if keys.contains(&key) => Self::Trusted(key),
-            Seal::By(key) => Self::Foreign(key),
-            Seal::Void(what) => Self::Void(what),
-            Seal::None => Self::Unsigned,
+        match sign::signed_by(signature, content) {
+            SignedBy::By(key) if keys.contains(&key) => Self::Trusted(key),
+            SignedBy::By(key) => Self::Foreign(key),
+            SignedBy::Void(what) => Self::Void(what),
+            SignedBy::None => Self::Unsigned,
         }
     }
 }

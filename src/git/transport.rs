@@ -5,8 +5,8 @@
 //! the [`Operation`] that runs on the current thread: libgit2 makes a connection on the thread that asks for it.
 
 use super::GitError;
-use super::gauge::Gauge;
 use super::http::{Answer, Ask, Budget, Http, Service, Version};
+use super::pack_limiter::PackLimiter;
 use super::ssh::{Pipe, Ssh};
 use crate::record::text::plain;
 use bytes::{Buf, Bytes};
@@ -162,17 +162,17 @@ impl SmartSubtransport for Carrier {
         };
         let (operation, chunk) = (Arc::clone(&self.0), Bytes::new());
         let Operation { line, advertisement, pack, failure: _ } = &*self.0;
-        let gauge = || Gauge::new(pack.bytes);
+        let pack_limiter = || PackLimiter::new(pack.bytes);
         match line {
             Line::Http(http) => {
-                let (http, gauge) = (Arc::clone(http), matches!(call, Call::UploadPack).then(gauge));
-                Ok(Box::new(Stream { operation, http, service, next, chunk, gauge }))
+                let (http, pack_limiter) = (Arc::clone(http), matches!(call, Call::UploadPack).then(pack_limiter));
+                Ok(Box::new(Stream { operation, http, service, next, chunk, pack_limiter }))
             }
             Line::Ssh(ssh) => {
                 let failed = |error| git2::Error::from_str(&operation.fail(error).to_string());
                 let pipe = ssh.connect(service, Version::V0, *advertisement).map_err(failed)?;
-                let gauge = matches!(service, Service::UploadPack).then(gauge);
-                Ok(Box::new(Connection { operation, pipe, chunk, gauge, pack: Some(pack.bytes) }))
+                let pack_limiter = matches!(service, Service::UploadPack).then(pack_limiter);
+                Ok(Box::new(Connection { operation, pipe, chunk, pack_limiter, pack: Some(pack.bytes) }))
             }
         }
     }
@@ -190,7 +190,7 @@ struct Stream {
     next: Next,
     chunk: Bytes,
     /// For what libgit2 will unpack.
-    gauge: Option<Gauge>,
+    pack_limiter: Option<PackLimiter>,
 }
 
 enum Next {
@@ -208,7 +208,7 @@ impl Stream {
             Next::Command(body) => (Ask::Command(self.service, body), *pack),
             Next::Read(mut answer) => {
                 if let Some(chunk) = Handle::current().block_on(answer.chunk())? {
-                    self.gauge.as_mut().map_or(Ok(()), |gauge| gauge.pass(&chunk))?;
+                    self.pack_limiter.as_mut().map_or(Ok(()), |pack_limiter| pack_limiter.pass(&chunk))?;
                     self.chunk = chunk;
                     self.next = Next::Read(answer);
                 }
@@ -259,7 +259,7 @@ struct Connection {
     pipe: Pipe,
     chunk: Bytes,
     /// For what libgit2 will unpack; the list before it is made of packets as well.
-    gauge: Option<Gauge>,
+    pack_limiter: Option<PackLimiter>,
     /// What may come after the list, which is over once we say something.
     pack: Option<u64>,
 }
@@ -267,7 +267,7 @@ struct Connection {
 impl Connection {
     fn next(&mut self) -> Result<(), GitError> {
         if let Some(chunk) = Handle::current().block_on(self.pipe.chunk())? {
-            self.gauge.as_mut().map_or(Ok(()), |gauge| gauge.pass(&chunk))?;
+            self.pack_limiter.as_mut().map_or(Ok(()), |pack_limiter| pack_limiter.pass(&chunk))?;
             self.chunk = chunk;
         }
         Ok(())

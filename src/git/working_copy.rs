@@ -2,7 +2,7 @@
 
 use super::keygen::Keygen;
 use super::remote::{Limits, Login};
-use super::{GitError, Made, Person, makers};
+use super::{GitError, Made, Person, authors};
 use crate::manifest::files::{Had, RepoPath};
 use crate::manifest::ids::CommitId;
 use crate::record::text::plain;
@@ -82,15 +82,15 @@ impl WorkingCopy {
         Ok(Some(Keygen { program: self.text("gpg.ssh.program").unwrap_or_else(|| "ssh-keygen".to_owned()), key }))
     }
 
-    /// The commits behind `tip` that made what it has at these paths (see [`super::Store::makers`]), as far as this clone knows.
+    /// The commits behind `tip` that made what it has at these paths (see [`super::Store::authors`]), as far as this clone knows.
     ///
     /// # Errors
     /// `Missing` when it does not know, also outside of a clone; `Limit` when that is too long.
-    pub fn makers(&self, tip: &CommitId, before: &[BTreeMap<RepoPath, Had>]) -> Result<Vec<Made>, GitError> {
+    pub fn authors(&self, tip: &CommitId, before: &[BTreeMap<RepoPath, Had>]) -> Result<Vec<Made>, GitError> {
         let unknown = |_| GitError::Missing(format!("commit {tip} in a clone"));
         let place = self.place.as_ref().ok_or(()).map_err(unknown)?;
         let repository = Repository::open(&place.common).map_err(|error| GitError::commit(tip, error))?;
-        makers::makers(&repository, Limits::default().entries, tip, before)
+        authors::authors(&repository, Limits::default().entries, tip, before)
     }
 
     /// Asks the person's credential helpers (`credential.helper`, as Git itself does) who they are at `url`. A helper may

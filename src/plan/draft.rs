@@ -4,7 +4,7 @@ use super::action::{Action, Ask, Class, Proposal};
 use super::context::{Context, Stable};
 use super::converge::{self, Converged, Drift, StableFirst};
 use super::deletions::Going;
-use super::evidence::{Attest, Lookup, Need};
+use super::evidence::{Lookup, Need, ReviewQuery};
 use super::input::{Desired, Input};
 use super::procedure::Roles;
 use super::report::{ANSWERS, Reason, Wait, news};
@@ -66,7 +66,7 @@ pub struct RolloutPlan {
     /// What its checks want to know.
     pub questions: Vec<Inquiry>,
     /// The decisions that it wants proven.
-    pub attests: Vec<Attest>,
+    pub review_queries: Vec<ReviewQuery>,
     /// When it wants to be looked at again, if nothing happens before.
     pub wake_at: Option<Time>,
 }
@@ -113,7 +113,7 @@ pub struct Draft<'a> {
     /// What its checks want to know.
     pub questions: Vec<Inquiry>,
     /// The decisions that it wants proven.
-    pub attests: Vec<Attest>,
+    pub review_queries: Vec<ReviewQuery>,
     /// Words that a request asks for whose proof is not known yet, by the step that it is about, with what is waited for.
     pub undecided: BTreeMap<StepName, Wait>,
     /// The posture that live was found to meet as it is.
@@ -154,7 +154,7 @@ impl<'a> Draft<'a> {
             needs: Vec::new(),
             lookups: Vec::new(),
             questions: Vec::new(),
-            attests: Vec::new(),
+            review_queries: Vec::new(),
             undecided: BTreeMap::new(),
             met: None,
             wake_at: None,
@@ -421,7 +421,7 @@ impl<'a> Draft<'a> {
             needs: self.needs,
             lookups: self.lookups,
             questions: self.questions,
-            attests: self.attests,
+            review_queries: self.review_queries,
             wake_at,
         }
     }

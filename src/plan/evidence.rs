@@ -1,7 +1,7 @@
 //! Evidence: what collectors brought, kept with the exact question, so that an old answer is never taken for a new one.
 
 use crate::analysis::reading::Readings;
-use crate::gate::proof::{Asked, Testimony};
+use crate::gate::proof::{Asked, ReviewEvidence};
 use crate::manifest::files::{Had, RepoPath};
 use crate::manifest::ids::{BlobId, ClusterName, CommitId, Namespace, ObjectName, RunId, SetId};
 use crate::manifest::object::{Object, ObjectRef};
@@ -89,7 +89,7 @@ pub struct Found {
 
 /// A question to the Git host: "who has approved this decision, and may they?"
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Attest {
+pub struct ReviewQuery {
     /// Which decision.
     pub asked: Asked,
     /// Of what we ask for ourselves: how we would have asked.
@@ -153,7 +153,7 @@ pub struct Evidence {
     /// What was said to the questions of checks.
     pub readings: Readings,
     /// What the Git host has told of decisions.
-    pub proofs: BTreeMap<Asked, Testimony>,
+    pub proofs: BTreeMap<Asked, ReviewEvidence>,
     /// What it has told of requests whose branches are gone, by branch and head.
     pub denials: BTreeMap<(String, CommitId), Denial>,
 }

@@ -63,7 +63,7 @@ pub fn hold(waits: Vec<Wait>) -> RolloutPlan {
         needs: Vec::new(),
         lookups: Vec::new(),
         questions: Vec::new(),
-        attests: Vec::new(),
+        review_queries: Vec::new(),
         wake_at: None,
     }
 }

@@ -4,11 +4,11 @@
 //! not known keeps the gate closed.
 
 use super::draft::Draft;
-use super::evidence::{Attest, Version};
+use super::evidence::{ReviewQuery, Version};
 use super::report::{Reason, Wait};
 use super::{idle, requests};
 use crate::gate::approval;
-use crate::gate::decisions::{Court, Lacks, Unproven, Word, through};
+use crate::gate::decisions::{ApprovalVerifier, Lacks, Unproven, Word, through};
 use crate::gate::proof::{Asked, said};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::desired::Plan;
@@ -38,9 +38,9 @@ pub fn rule(draft: &Draft<'_>) -> Option<Rule> {
 }
 
 /// What proofs are judged by now.
-pub fn court<'b>(draft: &Draft<'b>, rule: &'b Rule, base: &'b str) -> Court<'b> {
+pub fn verifier<'b>(draft: &Draft<'b>, rule: &'b Rule, base: &'b str) -> ApprovalVerifier<'b> {
     let since = draft.state.run.as_ref().map_or(Time::MIN_UTC, |run| run.started - SKEW);
-    Court { rule, base, since, told: &draft.input.evidence.proofs, now: draft.now() }
+    ApprovalVerifier { rule, base, since, told: &draft.input.evidence.proofs, now: draft.now() }
 }
 
 /// Words that are not proven: the host is asked, or they are void, once.
@@ -145,7 +145,7 @@ fn ask(draft: &mut Draft<'_>, asked: Asked, asks: Option<&Asks>) -> Wait {
         By::Reviews | By::Nothing => format!("the Git host is asked who approved {path}"),
         By::Signatures => format!("it is looked up who signed {path}"),
     };
-    draft.attests.push(Attest { asked, request, version: version.flatten() });
+    draft.review_queries.push(ReviewQuery { asked, request, version: version.flatten() });
     Wait::new(Reason::Evidence, asks)
 }
 
@@ -246,7 +246,7 @@ pub fn still(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &StepName) -> 
             continue;
         };
         let asked = Asked { path: word.path, blob: word.blob, commit: proven.commit, rule: rule.clone() };
-        match court(draft, &rule, &base).verdict(&asked) {
+        match verifier(draft, &rule, &base).verdict(&asked) {
             Ok(_) => return Vec::new(),
             Err(Lacks::Answer) => waits.push(ask(draft, asked, Some(&Asks::Advance(reach)))),
             Err(Lacks::Knowledge(why, at)) => waits.push(unknown(draft, asked, Some(&Asks::Advance(reach)), &why, at)),

@@ -44,14 +44,14 @@ pub fn apply(draft: &mut Draft<'_>) -> Asked {
         at_start: &draft.input.decisions.at_start,
         // One that cannot be followed now is counted all the same: it must not be followed when nobody thinks of it any more.
         rollback_window: draft.wanted().map_or(DAY, |rollout| rollout.rollback_window),
-        court: rule.as_ref().map(|rule| proof::court(draft, rule, &base)),
+        verifier: rule.as_ref().map(|rule| proof::verifier(draft, rule, &base)),
         now: draft.now(),
     };
     let mut heard = decisions::hear(&hearing);
     let unprovable = rule.as_ref().is_some_and(|rule| rule.by == By::Nothing);
     // It would count if it could be proven: whoever has said it is told.
-    let all =
-        unprovable.then(|| decisions::hear(&Hearing { files: &draft.input.decisions.filed, court: None, ..hearing }));
+    let all = unprovable
+        .then(|| decisions::hear(&Hearing { files: &draft.input.decisions.filed, verifier: None, ..hearing }));
     if all.is_some_and(|all| all.words.iter().any(|word| loosens(&word.decision.action))) {
         guard::tell_unprovable(draft);
     }
@@ -111,7 +111,7 @@ pub(super) fn overrule(draft: &mut Draft<'_>) {
         files: &draft.input.decisions.filed,
         at_start: &draft.input.decisions.at_start,
         rollback_window: DAY,
-        court: None,
+        verifier: None,
         now: draft.now(),
     };
     let mut words = decisions::hear(&hearing).words;

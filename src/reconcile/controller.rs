@@ -1,23 +1,23 @@
 //! The process: its tasks, its terms of leadership, and when to tick.
 
 use super::announce::Announcer;
-use super::desk::Desk;
+use super::backoff::changed;
 use super::evidence::Collector;
 use super::front::Front;
-use super::gaps::Gaps;
 use super::hosted::{self, Way};
-use super::lead::{Keeper, Lead, Standing};
+use super::lead::{Lead, Renewer, Standing};
 use super::pace::Pace;
-use super::patience::changed;
 use super::project::Projector;
+use super::pull_requests::PullRequests;
 use super::shell::Shell;
 use super::source::{Branches, Source, View};
 use super::table::Table;
-use super::tick::{Next, Term};
+use super::tick::{Requeue, Term};
+use super::unobserved::UnobservedSpans;
 use super::world::{self, World};
 use crate::analysis::http::NoClient;
 use crate::cluster::connection::ClusterError;
-use crate::cluster::lease::{Inherited, Lease, LeaseHeld, Notes, Timing};
+use crate::cluster::lease::{Inherited, Lease, LeaseAnnotations, LeaseHeld, Timing};
 use crate::cluster::store::Observed;
 use crate::cluster::watch::Watches;
 use crate::git::{GitError, InvalidUrl};
@@ -211,12 +211,12 @@ fn signalled(stop: &CancellationToken) -> Result<impl Future<Output = Infallible
 struct Controller {
     shell: Arc<Shell>,
     source: Source,
-    gaps: Gaps,
+    gaps: UnobservedSpans,
     anchor: Option<CommitId>,
     announcer: Announcer,
     projector: Option<Projector>,
-    desk: Option<Desk>,
-    notes: watch::Sender<Notes>,
+    pull_requests: Option<PullRequests>,
+    notes: watch::Sender<LeaseAnnotations>,
     begun: mpsc::UnboundedReceiver<Inherited>,
     readiness: Readiness,
     /// Tells of the webhooks of the Git host.
@@ -246,18 +246,18 @@ impl Controller {
         let woken = Arc::new(Notify::new());
         let watched: Vec<_> = namespaces.iter().cloned().collect();
         let watches = Watches::start(&cluster, &watched, &woken);
-        let (notes, noted) = watch::channel(Notes::default());
+        let (notes, noted) = watch::channel(LeaseAnnotations::default());
         let timing = Timing::default();
         let lease = Lease::new(cluster.clone(), &options.identity, timing);
-        let (keeper, lead, begun) = Keeper::new(lease, timing, clock.clone(), noted);
+        let (renewer, lead, begun) = Renewer::new(lease, timing, clock.clone(), noted);
         let kept = CancellationToken::new();
         let (guarded, guard) = watch::channel(hosted::guard(installation));
-        keeping.spawn(keeper.keep(kept.clone()));
+        keeping.spawn(renewer.keep(kept.clone()));
         let way = Way { installation, pass: pass.as_ref(), carrier: carrier.as_ref(), store: &store };
         let shell = Shell {
             evidence: Collector::new(cluster.clone(), providers, clock.clone(), Arc::clone(&woken))
-                .with(hosted::witness(way, &branches, &clock, &metrics)?)
-                .reading(hosted::notary(way, &branches)),
+                .with(hosted::review_fetcher(way, &branches, &clock, &metrics)?)
+                .reading(hosted::signature_verifier(way, &branches)),
             main: installation.repository.branch.clone(),
             host: installation.repository.forge.as_ref().map(|host| host.kind),
             by: hosted::by(installation),
@@ -272,18 +272,18 @@ impl Controller {
             metrics: metrics.clone(),
             cluster: cluster.clone(),
         };
-        let desk = hosted::desk(way, &shell, &front.told, &kept, guarded, keeping)?;
+        let pull_requests = hosted::pull_requests(way, &shell, &front.told, &kept, guarded, keeping)?;
         Ok(Self {
             source: hosted::source(way, branches, &shell)?,
             shell: Arc::new(shell),
-            gaps: Gaps::default(),
+            gaps: UnobservedSpans::default(),
             anchor: None,
             projector: match installation.projection {
                 Projection::On => Some(Projector::start(cluster.clone(), installation.caps.namespaces())),
                 Projection::Off => None,
             },
             announcer: Announcer::new(cluster, metrics),
-            desk,
+            pull_requests,
             notes,
             begun,
             readiness,
@@ -381,7 +381,7 @@ impl Controller {
             table: Table::default(),
         };
         let mut pace = Pace::new(self.poll);
-        let mut next = Next::Again;
+        let mut next = Requeue::Now;
         loop {
             if self.stop.is_cancelled() {
                 return Over::Settled;
@@ -394,7 +394,7 @@ impl Controller {
                 next = next.min(term.look_up().await);
                 pace.looked(&term.git());
             }
-            if next <= Next::Soon {
+            if next <= Requeue::Soon {
                 next = term.tick().await;
                 pace.ticked(&term, next);
             }
@@ -404,12 +404,13 @@ impl Controller {
                 projector.show(&view);
             }
             self.readiness.git(&term.git());
-            if let Some(desk) = &self.desk {
-                desk.see(term.source.view());
+            if let Some(pull_requests) = &self.pull_requests {
+                pull_requests.see(term.source.view());
             }
             if let Once::Yes { .. } = self.once {
                 self.waiting = waiting(&term.table);
-                if next >= Next::GitAway && is_quiet(&term, &pace) && self.desk.as_ref().is_none_or(Desk::is_quiet) {
+                let shown = self.pull_requests.as_ref().is_none_or(PullRequests::is_quiet);
+                if next >= Requeue::WaitForGit && shown && is_quiet(&term, &pace) {
                     return Over::Settled;
                 }
             }
@@ -417,21 +418,21 @@ impl Controller {
                 biased;
                 () = self.stop.cancelled() => {}
                 () = lead.changed() => {}
-                () = shell.woken.notified() => next = Next::Again,
+                () = shell.woken.notified() => next = Requeue::Now,
                 () = changed(&mut self.told) => next = pace.hurry(),
-                () = sleep_until(pace.wake_at) => next = Next::Again,
-                () = sleep_until(pace.poll_at) => next = Next::Rest,
+                () = sleep_until(pace.wake_at) => next = Requeue::Now,
+                () = sleep_until(pace.poll_at) => next = Requeue::Idle,
                 // Else it would be seen when Git is asked next, which may be an hour later.
-                () = looked(&mut self.desk), if self.once != Once::No => next = Next::Rest,
+                () = looked(&mut self.pull_requests), if self.once != Once::No => next = Requeue::Idle,
             }
         }
     }
 }
 
 /// Waits until the Git host was looked at once more; for ever if there is none.
-async fn looked(desk: &mut Option<Desk>) {
-    match desk {
-        Some(desk) => desk.looked().await,
+async fn looked(pull_requests: &mut Option<PullRequests>) {
+    match pull_requests {
+        Some(pull_requests) => pull_requests.looked().await,
         None => std::future::pending().await,
     }
 }
@@ -457,9 +458,9 @@ enum Over {
 }
 
 /// What the Lease shall say; whether that is new.
-fn note(notes: &mut Notes, term: &Term<'_>, held: &LeaseHeld) -> bool {
+fn note(notes: &mut LeaseAnnotations, term: &Term<'_>, held: &LeaseHeld) -> bool {
     let epochs = term.source.view().map_or(0, |view| view.records.states().map(|s| s.writer.epoch).max().unwrap_or(0));
-    let new = Notes {
+    let new = LeaseAnnotations {
         anchor: term.anchor.clone(),
         gaps: Some(term.gaps.all(term.shell.clock.now())),
         floor: epochs.max(held.epoch()),

@@ -3,16 +3,16 @@
 //!
 //! A tick never waits for any of it. An answer is kept with its exact question, by rollout, until that rollout is settled.
 
-mod attest;
 mod denied;
 mod look;
 mod news;
-mod notary;
 mod questions;
+mod review_fetcher;
+mod signature_verifier;
 
-pub use attest::Witness;
-pub use denied::Ear;
-pub use notary::Notary;
+pub use denied::Inbox;
+pub use review_fetcher::ReviewFetcher;
+pub use signature_verifier::SignatureVerifier;
 
 use self::questions::UnderWay;
 use super::clock::Clock;
@@ -67,8 +67,8 @@ pub struct Collector {
     clock: Clock,
     shared: Arc<Shared>,
     tasks: Mutex<JoinSet<()>>,
-    witness: Option<Arc<Witness>>,
-    notary: Option<Arc<Notary>>,
+    review_fetcher: Option<Arc<ReviewFetcher>>,
+    signature_verifier: Option<Arc<SignatureVerifier>>,
 }
 
 struct Shared {
@@ -103,7 +103,7 @@ impl Collector {
         let (turns, measuring) = (Semaphore::new(AT_ONCE), Turns::of(providers.keys()));
         let shared = Shared { known: Mutex::default(), turns, measuring, woken };
         let (shared, tasks) = (Arc::new(shared), Mutex::default());
-        Self { cluster, providers, clock, shared, tasks, witness: None, notary: None }
+        Self { cluster, providers, clock, shared, tasks, review_fetcher: None, signature_verifier: None }
     }
 
     /// What is known about a rollout.

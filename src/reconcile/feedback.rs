@@ -3,9 +3,9 @@
 //! Who opens a pull request may be anybody, and what is in it anything. So it is read in a cache of its own, within limits,
 //! and nothing of it is kept: what was said stands on the host, in the comment, and says which commit it is about.
 
+use super::backoff::{Backoff, Error, WakeUp};
 use super::clock::Clock;
 use super::lead::Lead;
-use super::patience::{Bell, Patience, Setback};
 use super::source::{Record, Records, View};
 use crate::forge::host::{Host, HostError, Offer, Offers};
 use crate::git::{GitError, Merged, RefName, Store};
@@ -86,7 +86,7 @@ pub(super) struct Reader {
     main: Option<Arc<Loaded>>,
     /// When anything was said, for an hour.
     said: Vec<Time>,
-    patience: Patience,
+    backoff: Backoff,
 }
 
 /// The records of all rollouts.
@@ -118,30 +118,30 @@ impl Reader {
             looked: BTreeMap::new(),
             main: None,
             said: Vec::new(),
-            patience: Patience::default(),
+            backoff: Backoff::default(),
         }
     }
 
     /// Goes on until it is dropped. `seen` is what Git says, for others too; `told` tells that something has happened on the host.
     pub(super) async fn work(mut self, seen: watch::Receiver<(u64, Option<Arc<View>>)>, told: watch::Receiver<()>) {
-        let mut bell = Bell::new(told);
+        let mut wake_up = WakeUp::new(told);
         let soon = self.setting.poll.min(SOON);
         let mut pause = soon;
         loop {
             tokio::select! {
-                () = bell.rung(), if self.patience.is_fine() => {}
+                () = wake_up.rung(), if self.backoff.is_fine() => {}
                 () = sleep(pause) => {}
             }
-            bell.heed();
+            wake_up.heed();
             let view = seen.borrow().1.clone();
             pause = match view {
                 Some(view) if self.setting.lead.held().is_some() => {
                     let (done, poll) = match self.turn(&view).await {
                         Ok(Came::Done) => (Ok(()), self.setting.poll),
                         Ok(Came::Later) => (Ok(()), soon),
-                        Err(setback) => (Err(setback), self.setting.poll),
+                        Err(error) => (Err(error), self.setting.poll),
                     };
-                    self.patience.after(done, poll, "people's pull requests were not looked at")
+                    self.backoff.after(done, poll, "people's pull requests were not looked at")
                 }
                 Some(_) | None => {
                     // Somebody else says it meanwhile.
@@ -153,7 +153,7 @@ impl Reader {
     }
 
     /// Looks at some of those that are due, and says whether that was all of them.
-    async fn turn(&mut self, view: &View) -> Result<Came, Setback> {
+    async fn turn(&mut self, view: &View) -> Result<Came, Error> {
         self.main = None;
         // Where nobody knows what runs, nobody knows what would come of a change.
         let (Some(main), Records::Read(records)) = (&view.tips.main, &view.records) else {
@@ -178,11 +178,11 @@ impl Reader {
                 }
                 Ok(Came::Later) => {}
                 // It cannot be fetched now: the others come first the next time.
-                Err(Setback::Git(error)) => {
+                Err(Error::Git(error)) => {
                     self.looked.insert(offer.number, Look { head, main: None, at });
                     away = Some(error);
                 }
-                Err(error @ Setback::Host(_)) => return Err(error),
+                Err(error @ Error::Host(_)) => return Err(error),
             }
         }
         match away.filter(|_| left == offers.len()) {
@@ -200,7 +200,7 @@ impl Reader {
         })
     }
 
-    async fn look(&mut self, records: &All, main: &CommitId, offer: &Offer) -> Result<Came, Setback> {
+    async fn look(&mut self, records: &All, main: &CommitId, offer: &Offer) -> Result<Came, Error> {
         let verdict = match self.judge(records, main, offer).await {
             Ok(Some(verdict)) => verdict,
             Ok(None) => return Ok(Came::Later),

@@ -2,9 +2,9 @@
 
 use super::clock::Clock;
 use super::controller::RunError;
-use super::desk::{Desk, Setting};
-use super::evidence::{Notary, Witness};
+use super::evidence::{ReviewFetcher, SignatureVerifier};
 use super::feedback;
+use super::pull_requests::{PullRequests, Setting};
 use super::shell::Shell;
 use super::source::{Branches, Pin, Source};
 use crate::analysis::http::NoClient;
@@ -45,9 +45,9 @@ pub(super) fn by(installation: &Installation) -> By {
 }
 
 /// Who tells which decisions are signed, where no host tells who approved.
-pub(super) fn notary(way: Way<'_>, branches: &Branches) -> Option<Notary> {
+pub(super) fn signature_verifier(way: Way<'_>, branches: &Branches) -> Option<SignatureVerifier> {
     let signed = by(way.installation) == By::Signatures;
-    signed.then(|| Notary { store: way.store.clone(), main: branches.main.clone() })
+    signed.then(|| SignatureVerifier { store: way.store.clone(), main: branches.main.clone() })
 }
 
 /// The Git host that the installation names, for one who asks it.
@@ -73,25 +73,25 @@ pub(super) fn source(way: Way<'_>, branches: Branches, shell: &Shell) -> Result<
 }
 
 /// Who tells how decisions came to their branch, if the installation names a host for it.
-pub(super) fn witness(
+pub(super) fn review_fetcher(
     way: Way<'_>,
     branches: &Branches,
     clock: &Clock,
     metrics: &Metrics,
-) -> Result<Option<Witness>, RunError> {
+) -> Result<Option<ReviewFetcher>, RunError> {
     let host = host(&way, clock, metrics)?;
-    Ok(host.map(|host| Witness { host: host.into(), store: way.store.clone(), branches: branches.clone() }))
+    Ok(host.map(|host| ReviewFetcher { host: host.into(), store: way.store.clone(), branches: branches.clone() }))
 }
 
 /// Begins to show our requests as pull requests, if the installation names a host for them.
-pub(super) fn desk(
+pub(super) fn pull_requests(
     way: Way<'_>,
     shell: &Shell,
     told: &watch::Sender<()>,
     kept: &CancellationToken,
     guard: watch::Sender<Guard>,
     keeping: &mut JoinSet<()>,
-) -> Result<Option<Desk>, RunError> {
+) -> Result<Option<PullRequests>, RunError> {
     let Some(host) = host(&way, &shell.clock, &shell.metrics)? else { return Ok(None) };
     let setting = Setting {
         host,
@@ -102,14 +102,14 @@ pub(super) fn desk(
         clock: shell.clock.clone(),
         poll: way.installation.repository.poll,
         feedback: feedback(&way, shell)?,
-        heard: shell.evidence.ear(),
+        heard: shell.evidence.inbox(),
         guard,
         told: told.clone(),
         woken: Arc::clone(&shell.woken),
     };
-    let (desk, work) = Desk::open(setting, kept.clone());
+    let (pull_requests, work) = PullRequests::open(setting, kept.clone());
     keeping.spawn(work);
-    Ok(Some(desk))
+    Ok(Some(pull_requests))
 }
 
 /// What tells people of their own pull requests, if the installation wants that.

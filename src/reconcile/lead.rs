@@ -1,7 +1,7 @@
 //! Who leads: the Lease is kept by a task of its own, so that nothing that a tick waits for can lose it.
 
 use super::clock::Clock;
-use crate::cluster::lease::{Inherited, Lease, LeaseHeld, Notes, Timing, Turn};
+use crate::cluster::lease::{Inherited, Lease, LeaseAnnotations, LeaseHeld, Timing, Turn};
 use crate::rules::{Rule, holds};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -56,23 +56,23 @@ impl Lead {
 }
 
 /// Keeps the Lease.
-pub struct Keeper {
+pub struct Renewer {
     lease: Lease,
     timing: Timing,
     clock: Clock,
-    notes: watch::Receiver<Notes>,
+    notes: watch::Receiver<LeaseAnnotations>,
     standing: watch::Sender<Standing>,
     begun: tokio::sync::mpsc::UnboundedSender<Inherited>,
 }
 
-impl Keeper {
-    /// A keeper, what it tells, and what each new term finds.
+impl Renewer {
+    /// What renews it, what it tells, and what each new term finds.
     #[must_use]
     pub fn new(
         lease: Lease,
         timing: Timing,
         clock: Clock,
-        notes: watch::Receiver<Notes>,
+        notes: watch::Receiver<LeaseAnnotations>,
     ) -> (Self, Lead, tokio::sync::mpsc::UnboundedReceiver<Inherited>) {
         let (standing, seen) = watch::channel(Standing::Unknown("the Lease was not read yet".to_owned()));
         let (begun, terms) = tokio::sync::mpsc::unbounded_channel();

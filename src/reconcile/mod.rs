@@ -8,28 +8,28 @@
 //! observes; timers, watches and answers only mean *wake up*. While Git is slow or away, retreats go on.
 
 pub mod announce;
+mod backoff;
 pub mod clock;
 pub mod controller;
-pub mod desk;
 pub mod evidence;
 pub mod execute;
 pub mod faults;
 pub mod feedback;
 mod front;
-pub mod gaps;
 mod hosted;
 pub mod lead;
 pub mod observe;
 mod pace;
-mod patience;
 mod plans;
 mod project;
 pub mod propose;
+pub mod pull_requests;
 pub mod record;
 pub mod shell;
 pub mod source;
 pub mod table;
 pub mod tick;
+pub mod unobserved;
 pub mod world;
 
 #[cfg(test)]

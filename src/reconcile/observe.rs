@@ -1,8 +1,8 @@
 //! Puts together what one rollout's plan is made from: everything observed, as values, with one `now`.
 
 use super::clock::Clock;
-use super::gaps::{Gaps, Sight};
 use super::source::{Policies, Record, Records, View};
+use super::unobserved::{Sight, UnobservedSpans};
 use crate::cluster::brake::BrakeSight;
 use crate::cluster::store::Observed;
 use crate::cluster::watch::Watches;
@@ -51,7 +51,12 @@ impl Space {
 impl Snapshot {
     /// Reads what the watches know, and notes in `gaps` what cannot be read, and when nobody looked.
     #[must_use]
-    pub fn take(watches: &Watches, namespaces: &BTreeSet<Namespace>, gaps: &mut Gaps, clock: &Clock) -> Self {
+    pub fn take(
+        watches: &Watches,
+        namespaces: &BTreeSet<Namespace>,
+        gaps: &mut UnobservedSpans,
+        clock: &Clock,
+    ) -> Self {
         let now = clock.now();
         gaps.look(now, clock.instant());
         let mut spaces = BTreeMap::new();

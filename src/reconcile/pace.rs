@@ -1,6 +1,6 @@
 //! When to look at Git, and when to tick.
 
-use super::tick::{Next, Term};
+use super::tick::{Requeue, Term};
 use crate::cluster::chance::random;
 use crate::plan::input::Git;
 use std::time::Duration;
@@ -54,25 +54,25 @@ impl Pace {
     }
 
     /// Something was pushed: Git is asked at once, but not twice within a second (attack 72).
-    pub(super) fn hurry(&mut self) -> Next {
+    pub(super) fn hurry(&mut self) -> Requeue {
         let soonest = self.asked_at.map_or_else(Instant::now, |asked| asked + Duration::from_secs(1));
         self.poll_at = self.poll_at.min(soonest);
-        Next::Rest
+        Requeue::Idle
     }
 
     /// A tick was made: the next one comes at once, in a moment, or when something is due.
-    pub(super) fn ticked(&mut self, term: &Term<'_>, next: Next) {
+    pub(super) fn ticked(&mut self, term: &Term<'_>, next: Requeue) {
         let git = term.git();
         if git != Git::Fresh && self.tries == 0 {
             self.looked(&git);
         }
-        self.streak = if next == Next::Again { self.streak + 1 } else { 0 };
+        self.streak = if next == Requeue::Now { self.streak + 1 } else { 0 };
         let clock = &term.shell.clock;
         let moment = Duration::from_secs(1);
         let pause = match next {
-            Next::Again if self.streak < Self::STREAK => Duration::ZERO,
-            Next::Again | Next::Soon => moment,
-            Next::GitAway | Next::Rest => {
+            Requeue::Now if self.streak < Self::STREAK => Duration::ZERO,
+            Requeue::Now | Requeue::Soon => moment,
+            Requeue::WaitForGit | Requeue::Idle => {
                 let now = clock.now();
                 match term.wake_at(now) {
                     Some(at) if at > now => clock.until(at).clamp(Self::BREATH, Self::DAY),

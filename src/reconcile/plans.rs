@@ -4,7 +4,7 @@ use super::execute::{Lists, Ran};
 use super::observe::{Scene, Snapshot};
 use super::record::Entry;
 use super::source::View;
-use super::tick::{Next, Term};
+use super::tick::{Requeue, Term};
 use crate::analysis::judge;
 use crate::manifest::ids::RolloutId;
 use crate::plan::action::Action;
@@ -46,12 +46,12 @@ impl Term<'_> {
 
     /// Plans every rollout that is awake, does what goes back, and asks what they want to know. Returns the plans that want Git, and
     /// still hold: not those of rollouts whose world had moved.
-    pub(super) async fn plan(&mut self, view: &Arc<View>, snapshot: &Snapshot) -> (Plans, Next) {
+    pub(super) async fn plan(&mut self, view: &Arc<View>, snapshot: &Snapshot) -> (Plans, Requeue) {
         let me = self.shell.writer(&self.held);
         let guard = self.shell.guard.borrow().clone();
         let scene = Scene { me: &me, view, snapshot, by: self.shell.by, guard: &guard };
         let ids = self.restless(&scene, view);
-        let (mut plans, mut next) = (Plans::new(), Next::Rest);
+        let (mut plans, mut next) = (Plans::new(), Requeue::Idle);
         if ids.is_empty() {
             return (plans, next);
         }
@@ -111,10 +111,10 @@ impl Term<'_> {
     }
 
     /// Does what goes back of rollouts that bad news has come of: it waits for no other plan.
-    async fn heed(&mut self, view: &View, now: Time) -> Next {
+    async fn heed(&mut self, view: &View, now: Time) -> Requeue {
         let done = self.shell.retreat_alarmed(&self.meanwhile(view)).await;
         done.iter().for_each(|first| self.announcer.retreated(first, now));
-        if done.is_empty() { Next::Rest } else { Next::Again }
+        if done.is_empty() { Requeue::Idle } else { Requeue::Now }
     }
 
     /// Asks what these plans want to know. Nobody waits for the answers.
@@ -123,7 +123,7 @@ impl Term<'_> {
         for (id, Planned { input, plan }) in plans {
             evidence.measure(id, &plan.questions);
             evidence.look(id, &plan.lookups);
-            evidence.attest(id, &plan.attests);
+            evidence.fetch_reviews(id, &plan.review_queries);
             if let Live::Seen(live) = &input.live {
                 evidence.ask(id, &plan.needs, live);
             }
@@ -141,7 +141,7 @@ impl Term<'_> {
     }
 
     /// Does what goes back; returns the rollouts whose plans are void, because the world had moved.
-    async fn retreat(&mut self, plans: &Plans, now: Time) -> (BTreeSet<RolloutId>, Next) {
+    async fn retreat(&mut self, plans: &Plans, now: Time) -> (BTreeSet<RolloutId>, Requeue) {
         let mut lists = Lists::new();
         for (id, planned) in plans {
             let due: Vec<&Action> = planned.retreats().collect();
@@ -149,20 +149,20 @@ impl Term<'_> {
                 lists.insert(id, due);
             }
         }
-        let (mut void, mut next) = (BTreeSet::new(), Next::Rest);
+        let (mut void, mut next) = (BTreeSet::new(), Requeue::Idle);
         if lists.is_empty() {
             return (void, next);
         }
         for (id, ran) in self.shell.executor(now).retreats(&self.held, &lists).await {
             match ran {
                 Ran::All(_) => {
-                    next = Next::Again;
+                    next = Requeue::Now;
                     if let Some(first) = lists.get(&id).and_then(|list| list.first()) {
                         self.announcer.retreated(first, now);
                     }
                 }
                 ran @ (Ran::Stopped(_) | Ran::Lost | Ran::NotRecorded | Ran::Rests) => {
-                    next = next.min(Next::Soon);
+                    next = next.min(Requeue::Soon);
                     if ran.voids() {
                         void.insert(id);
                     }

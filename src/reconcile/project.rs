@@ -35,9 +35,9 @@ impl Projector {
     #[must_use]
     pub(super) fn start(cluster: Cluster, namespaces: &BTreeSet<Namespace>) -> Self {
         let (goal, goals) = watch::channel(None);
-        let keeper = Keeper { cluster, namespaces: namespaces.clone(), written: None, told: None };
+        let writer = Writer { cluster, namespaces: namespaces.clone(), written: None, told: None };
         let mut keeping = JoinSet::new();
-        keeping.spawn(keeper.keep(goals));
+        keeping.spawn(writer.keep(goals));
         Self { goal, shown: None, keeping }
     }
 
@@ -67,7 +67,7 @@ impl Projector {
     }
 }
 
-struct Keeper {
+struct Writer {
     cluster: Cluster,
     namespaces: BTreeSet<Namespace>,
     /// What the cluster holds; not known before it was listed.
@@ -76,7 +76,7 @@ struct Keeper {
     told: Option<Unprojected>,
 }
 
-impl Keeper {
+impl Writer {
     /// Until nobody says any more what shall be shown; what was said last is tried once.
     async fn keep(mut self, mut goals: watch::Receiver<Goal>) {
         loop {

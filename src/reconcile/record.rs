@@ -29,7 +29,7 @@ pub struct Recorded<'a> {
 
 impl<'a> Recorded<'a> {
     /// What the view proves, if its tips were looked up at the remote after live was read: whoever calls this has just got
-    /// `Looked::Same` for it.
+    /// `Poll::Unchanged` for it.
     #[must_use]
     pub fn verified(view: &'a View) -> Option<Self> {
         let fresh = view.git == Git::Fresh && matches!(view.records, Records::Read(_));

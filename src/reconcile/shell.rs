@@ -3,12 +3,12 @@
 use super::clock::Clock;
 use super::evidence::Collector;
 use super::execute::{Executor, Lists, Ran};
-use super::gaps::Gaps;
 use super::lead::Lead;
 use super::observe::{Scene, Snapshot};
 use super::plans::{BATCH, is_alarmed};
 use super::source::View;
 use super::table::Table;
+use super::unobserved::UnobservedSpans;
 use crate::cluster::client::Cluster;
 use crate::cluster::lease::LeaseHeld;
 use crate::cluster::watch::Watches;
@@ -71,7 +71,7 @@ pub struct Meanwhile<'a> {
     /// What Git said last.
     pub view: &'a View,
     /// When nobody observed.
-    pub gaps: &'a Gaps,
+    pub gaps: &'a UnobservedSpans,
     /// What the last tick made of each rollout.
     pub table: &'a Table,
 }

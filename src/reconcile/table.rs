@@ -113,7 +113,7 @@ impl Table {
             needs,
             lookups,
             questions,
-            attests,
+            review_queries,
             wake_at,
         } = plan;
         let nothing = retreats.is_empty()
@@ -124,7 +124,7 @@ impl Table {
             && needs.is_empty()
             && lookups.is_empty()
             && questions.is_empty()
-            && attests.is_empty();
+            && review_queries.is_empty();
         if *record == RecordChange::Keep {
             self.rejected.remove(id);
         }

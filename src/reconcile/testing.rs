@@ -1,10 +1,10 @@
 //! What the tests of this room share: a repository on this machine with a policy, two rollouts, and people who write to it.
 
 use super::clock::Clock;
-use super::lead::{Keeper, Lead};
-use super::source::{Branches, Looked, Source, View};
+use super::lead::{Lead, Renewer};
+use super::source::{Branches, Poll, Source, View};
 use crate::cluster::client::Cluster;
-use crate::cluster::lease::{Lease, Notes, Timing};
+use crate::cluster::lease::{Lease, LeaseAnnotations, Timing};
 use crate::git::{Draft, Edit, Person, RemoteConfig, Store};
 use crate::manifest::desired::Set;
 use crate::manifest::files::Entry;
@@ -218,8 +218,8 @@ fn draft(parent: Option<CommitId>, files: &[(&str, Option<&str>)]) -> Draft {
 /// Looks, and expects news.
 pub(super) async fn moved(source: &mut Source, anchor: Option<&CommitId>) -> Arc<View> {
     match source.look_up(anchor).await {
-        Looked::Moved(view) => view,
-        other @ (Looked::Same | Looked::Away(_) | Looked::Replaced(_)) => panic!("{other:?}"),
+        Poll::Changed(view) => view,
+        other @ (Poll::Unchanged | Poll::Unreachable(_) | Poll::WrongRepository(_)) => panic!("{other:?}"),
     }
 }
 
@@ -263,12 +263,12 @@ pub(super) async fn leading(clock: &Clock) -> Lead {
     let api = KubeApi::new(clock.now());
     let home = "default".parse().unwrap();
     let cluster = Cluster::over(api.caller("it"), home, &"prod".parse().unwrap()).await.unwrap();
-    let (notes, noted) = watch::channel(Notes::default());
+    let (notes, noted) = watch::channel(LeaseAnnotations::default());
     let lease = Lease::new(cluster, "me", Timing::default());
-    let (keeper, mut lead, begun) = Keeper::new(lease, Timing::default(), clock.clone(), noted);
+    let (renewer, mut lead, begun) = Renewer::new(lease, Timing::default(), clock.clone(), noted);
     tokio::spawn(async move {
         let _kept = (notes, begun);
-        keeper.keep(CancellationToken::new()).await;
+        renewer.keep(CancellationToken::new()).await;
     });
     while lead.held().is_none() {
         lead.changed().await;

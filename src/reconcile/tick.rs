@@ -3,14 +3,14 @@
 use super::announce::Announcer;
 use super::execute::{Lists, Ran};
 use super::faults;
-use super::gaps::Gaps;
 use super::observe::Snapshot;
 use super::plans::{Planned, Plans};
 use super::propose::{Came, Proposer};
 use super::record::{Entry, Recorded, Recorder, Written};
 use super::shell::{Meanwhile, Shell};
-use super::source::{Looked, Records, Source, View};
+use super::source::{Poll, Records, Source, View};
 use super::table::Table;
+use super::unobserved::UnobservedSpans;
 use crate::cluster::lease::LeaseHeld;
 use crate::manifest::ids::{CommitId, RolloutId};
 use crate::plan::draft::RecordChange;
@@ -29,7 +29,7 @@ pub struct Term<'a> {
     /// Git.
     pub source: &'a mut Source,
     /// When nobody observed.
-    pub gaps: &'a mut Gaps,
+    pub gaps: &'a mut UnobservedSpans,
     /// Tells people.
     pub announcer: &'a mut Announcer,
     /// The newest state tip that any leader knew.
@@ -40,20 +40,20 @@ pub struct Term<'a> {
 
 /// When to tick again; what comes first is sooner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Next {
+pub enum Requeue {
     /// At once: something was done, or has moved.
-    Again,
+    Now,
     /// In a moment: something did not succeed.
     Soon,
     /// When Git is back.
-    GitAway,
+    WaitForGit,
     /// When something wakes us, or at the time that the table names.
-    Rest,
+    Idle,
 }
 
 impl Term<'_> {
     /// One tick.
-    pub async fn tick(&mut self) -> Next {
+    pub async fn tick(&mut self) -> Requeue {
         let shell = self.shell;
         shell.metrics.ticked();
         // Live first: what is looked up at the remote from here on is younger than what was read of the cluster.
@@ -67,7 +67,7 @@ impl Term<'_> {
             return next;
         }
         if view.git != Git::Fresh {
-            return next.min(Next::GitAway);
+            return next.min(Requeue::WaitForGit);
         }
         let moved = if holds(Rule::LiveFirst) { self.look_up_same().await } else { None };
         let next = match moved {
@@ -76,7 +76,7 @@ impl Term<'_> {
         };
         // What was read of requests meanwhile is planned with next.
         let has_read = self.source.view().is_some_and(|now| now.requests != view.requests);
-        if has_read { next.min(Next::Again) } else { next }
+        if has_read { next.min(Requeue::Now) } else { next }
     }
 
     /// Whether Git could be asked last.
@@ -92,7 +92,7 @@ impl Term<'_> {
     }
 
     /// Asks the remote whether the view that was planned from still holds; `None` if it does.
-    async fn look_up_same(&mut self) -> Option<Next> {
+    async fn look_up_same(&mut self) -> Option<Requeue> {
         let shell = self.shell;
         let view = self.source.view()?;
         let anchor = self.anchor.clone();
@@ -106,7 +106,7 @@ impl Term<'_> {
     }
 
     /// Looks at the remote.
-    pub async fn look_up(&mut self) -> Next {
+    pub async fn look_up(&mut self) -> Requeue {
         let anchor = self.anchor.clone();
         let looked = match self.source.view() {
             Some(view) => {
@@ -115,13 +115,13 @@ impl Term<'_> {
             }
             None => self.source.look_up(anchor.as_ref()).await,
         };
-        self.looked(looked).await.unwrap_or(Next::Rest)
+        self.looked(looked).await.unwrap_or(Requeue::Idle)
     }
 
-    async fn looked(&mut self, looked: Looked) -> Option<Next> {
+    async fn looked(&mut self, looked: Poll) -> Option<Requeue> {
         match looked {
-            Looked::Same => None,
-            Looked::Moved(view) => {
+            Poll::Unchanged => None,
+            Poll::Changed(view) => {
                 if let Records::Read(_) = view.records {
                     self.anchor.clone_from(&view.tips.state);
                 }
@@ -131,15 +131,15 @@ impl Term<'_> {
                 if let Records::Unreadable(why) = &view.records {
                     tracing::error!(why, "the record cannot be read: every rollout holds");
                 }
-                Some(Next::Again)
+                Some(Requeue::Now)
             }
-            Looked::Away(why) => Some(self.without(Git::Away(why)).await),
-            Looked::Replaced(why) => Some(self.without(Git::Replaced(why)).await),
+            Poll::Unreachable(why) => Some(self.without(Git::Away(why)).await),
+            Poll::WrongRepository(why) => Some(self.without(Git::Replaced(why)).await),
         }
     }
 
     /// Goes on with what was fetched last.
-    async fn without(&mut self, git: Git) -> Next {
+    async fn without(&mut self, git: Git) -> Requeue {
         let before = self.git();
         let reason = |git: &Git| git.trouble().map(|wait| wait.reason);
         let known = self.source.view().is_some() && reason(&before) == reason(&git);
@@ -154,11 +154,11 @@ impl Term<'_> {
         let anchor = self.anchor.clone();
         self.source.offline(git, anchor.as_ref()).await;
         // What goes back needs no Git, and is looked at at once; after that there is nothing to do but wait.
-        if known { Next::GitAway } else { Next::Again }
+        if known { Requeue::WaitForGit } else { Requeue::Now }
     }
 
     /// Records what changed, then does what the record allows, then asks people.
-    async fn commit(&mut self, view: &Arc<View>, plans: &Plans, now: Time) -> Next {
+    async fn commit(&mut self, view: &Arc<View>, plans: &Plans, now: Time) -> Requeue {
         if faults::record_last() || !holds(Rule::RecordFirst) {
             self.act_first(view, plans, now).await;
         }
@@ -168,20 +168,20 @@ impl Term<'_> {
             .map(|(id, planned)| (id.clone(), planned.entry(view)))
             .collect();
         let mut recorded: BTreeSet<&RolloutId> = plans.keys().filter(|id| !entries.contains_key(id)).collect();
-        let mut next = Next::Rest;
+        let mut next = Requeue::Idle;
         let proof = if entries.is_empty() {
             Recorded::verified(view)
         } else {
             match self.record(view, plans, &entries, now).await {
                 Ok(done) => {
                     recorded.extend(entries.keys().filter(|id| done.written.contains(*id)));
-                    next = Next::Again;
+                    next = Requeue::Now;
                     Some(done.proof)
                 }
                 Err(next) => return next,
             }
         };
-        let Some(proof) = proof else { return Next::GitAway };
+        let Some(proof) = proof else { return Requeue::WaitForGit };
         let view = self.source.view().unwrap_or_else(|| Arc::clone(view));
         let lists: Lists<'_> = recorded
             .iter()
@@ -192,13 +192,13 @@ impl Term<'_> {
         let ran = self.shell.during(self.meanwhile(&view), executor.advance(&self.held, &proof, &lists)).await;
         for ran in ran.values() {
             next = next.min(match ran {
-                Ran::All(_) => Next::Again,
-                Ran::Stopped(_) => Next::Soon,
-                Ran::NotRecorded | Ran::Rests | Ran::Lost => Next::Rest,
+                Ran::All(_) => Requeue::Now,
+                Ran::Stopped(_) => Requeue::Soon,
+                Ran::NotRecorded | Ran::Rests | Ran::Lost => Requeue::Idle,
             });
         }
         if self.ask(&proof, plans, &recorded, now).await {
-            next = Next::Again;
+            next = Requeue::Now;
         }
         next
     }
@@ -222,9 +222,9 @@ impl Term<'_> {
         plans: &Plans,
         entries: &'a BTreeMap<RolloutId, Entry<'a>>,
         now: Time,
-    ) -> Result<Done<'a>, Next> {
+    ) -> Result<Done<'a>, Requeue> {
         if !self.shell.lead.still(&self.held) {
-            return Err(Next::Rest);
+            return Err(Requeue::Idle);
         }
         let waiting = self.waiting(view, plans);
         let recorder = Recorder {
@@ -248,10 +248,10 @@ impl Term<'_> {
                 self.source.pushed(tip, changes);
                 Ok(Done { proof, written })
             }
-            Written::Moved => Err(Next::Again),
+            Written::Moved => Err(Requeue::Now),
             Written::Refused(left_out) => {
                 self.leave_out(view, &left_out, now);
-                Err(Next::Rest)
+                Err(Requeue::Idle)
             }
             Written::Away(why) => {
                 tracing::warn!(why, "it is not known whether the record was pushed; observes again");

@@ -17,7 +17,7 @@ mod wire;
 pub use app::{AppKey, BadAppKey};
 pub use key::{BadKey, PublicKey};
 pub use secret::{BadSecret, SigningKey};
-pub use signature::{Seal, seal};
+pub use signature::{SignedBy, signed_by};
 pub use signers::{BadSigners, Signers};
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ const KIND: &str = "SSH SIGNATURE";
 
 /// Whose signature a content carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Seal {
+pub enum SignedBy {
     /// This key has signed exactly this content.
     By(PublicKey),
     /// Nobody's.
@@ -21,17 +21,17 @@ pub enum Seal {
 
 /// Judges what `content` carries.
 #[must_use]
-pub fn seal(signature: Option<&[u8]>, content: &[u8]) -> Seal {
-    let Some(signature) = signature else { return Seal::None };
+pub fn signed_by(signature: Option<&[u8]>, content: &[u8]) -> SignedBy {
+    let Some(signature) = signature else { return SignedBy::None };
     if signature.starts_with(b"-----BEGIN PGP") {
-        return Seal::Void("an OpenPGP signature, which is not read");
+        return SignedBy::Void("an OpenPGP signature, which is not read");
     }
-    let Some(bytes) = unarmoured(signature, KIND) else { return Seal::Void("a signature that cannot be read") };
+    let Some(bytes) = unarmoured(signature, KIND) else { return SignedBy::Void("a signature that cannot be read") };
     let Some((key, data, signature)) = opened(&bytes, content) else {
-        return Seal::Void("a signature that is none of SSH for Git");
+        return SignedBy::Void("a signature that is none of SSH for Git");
     };
-    let Some(key) = PublicKey::of_blob(key) else { return Seal::Void("a signature by a key of an unknown kind") };
-    if key.verifies(signature, &data) { Seal::By(key) } else { Seal::Void("a signature of something else") }
+    let Some(key) = PublicKey::of_blob(key) else { return SignedBy::Void("a signature by a key of an unknown kind") };
+    if key.verifies(signature, &data) { SignedBy::By(key) } else { SignedBy::Void("a signature of something else") }
 }
 
 /// The key, what it has signed if that is `content`, and the signature.

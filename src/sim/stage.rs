@@ -10,8 +10,8 @@ use crate::cluster::client::Cluster;
 use crate::cluster::connection::ClusterError;
 use crate::forge::host::{Carrier, Pass};
 use crate::git::{
-    Draft, Edit, Errand, Fate, GitError, Logged, Person, Pushed, RefName, RemoteConfig, RemoteUrl, Signing, Store,
-    Weather, create_bare,
+    Draft, Edit, Errand, Fate, FaultInjection, GitError, Logged, Person, Pushed, RefName, RemoteConfig, RemoteUrl,
+    Signing, Store, create_bare,
 };
 use crate::manifest::desired::Plan;
 use crate::manifest::diagnostic::Diagnostic;
@@ -89,7 +89,7 @@ pub struct Stage {
     pub tester: Arc<Webhook>,
     directory: PathBuf,
     person: Store,
-    weather: Arc<Mutex<Option<Arc<GitHook>>>>,
+    fault_injection: Arc<Mutex<Option<Arc<GitHook>>>>,
     signing: Mutex<Option<Signing>>,
     away: AtomicBool,
     host: Mutex<Option<GitHost>>,
@@ -123,7 +123,7 @@ impl Stage {
         create_bare(&repository)?;
         let (metrics, tester) = (Arc::new(Metrics::default()), Arc::new(Webhook::default()));
         let person = Store::open(&directory.join("ana"), remote(&repository))?;
-        let (clock, directory, weather) = (Clock::set(at), directory.to_owned(), Arc::default());
+        let (clock, directory, fault_injection) = (Clock::set(at), directory.to_owned(), Arc::default());
         let (clocks, signing, host, others) = (Mutex::default(), Mutex::default(), Mutex::default(), Providers::new());
         let away = AtomicBool::new(false);
         Ok(Self {
@@ -136,7 +136,7 @@ impl Stage {
             tester,
             directory,
             person,
-            weather,
+            fault_injection,
             signing,
             away,
             host,
@@ -165,7 +165,7 @@ impl Stage {
 
     /// Lets `hook` decide from now on what goes wrong between a controller, by its identity, and Git.
     pub fn judge_git(&self, hook: impl Fn(&str, &Errand) -> Fate + Send + Sync + 'static) {
-        *self.weather.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(hook));
+        *self.fault_injection.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(hook));
     }
 
     /// Controllers that start from now on sign the record, and believe none that nobody has signed.
@@ -180,13 +180,13 @@ impl Stage {
 
     /// The repository, as a controller of that identity reaches it.
     fn reached_by(&self, identity: &str) -> RemoteConfig {
-        let (identity, weather) = (identity.to_owned(), Arc::clone(&self.weather));
+        let (identity, fault_injection) = (identity.to_owned(), Arc::clone(&self.fault_injection));
         let fate = move |errand: &Errand| {
-            let hook = weather.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let hook = fault_injection.lock().unwrap_or_else(PoisonError::into_inner).clone();
             hook.map_or(Fate::Pass, |hook| hook(&identity, errand))
         };
         let signing = self.signing.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        RemoteConfig { weather: Some(Weather::new(fate)), signing, ..remote(&self.repository()) }
+        RemoteConfig { fault_injection: Some(FaultInjection::new(fate)), signing, ..remote(&self.repository()) }
     }
 
     /// Sets the clock of a controller that has started forward, or back, by so many seconds; what it shows then.

@@ -11,7 +11,7 @@ use chrono::TimeDelta;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tidegate::cluster::gap::{Gap, merged};
+use tidegate::cluster::unobserved::{Unobserved, merged};
 use tidegate::manifest::ids::RolloutId;
 use tidegate::record::state::{Phase, RolloutState, Time};
 use tidegate::record::store;
@@ -286,8 +286,9 @@ impl Checker {
         let entered = next.clock.entered;
         let leader = self.leader();
         let set = self.clocks.iter().filter(|(of, _)| *of == leader).map(|(_, span)| span);
-        let gaps = self.gaps.iter().chain(set).map(|(from, to)| Gap { from: *from, to: *to, of: None }).collect();
-        let missed = |gap: Gap| (gap.to.min(entered) - gap.from.max(exposed)).num_seconds().max(0);
+        let gaps =
+            self.gaps.iter().chain(set).map(|(from, to)| Unobserved { from: *from, to: *to, of: None }).collect();
+        let missed = |gap: Unobserved| (gap.to.min(entered) - gap.from.max(exposed)).num_seconds().max(0);
         let missed: i64 = merged(gaps).into_iter().map(missed).sum();
         let observed = (entered - exposed).num_seconds() - missed;
         let need = i64::try_from(phase.soak).unwrap();

@@ -2,12 +2,12 @@
 
 use crate::convergence::check::{Checker, KINDS};
 use crate::convergence::daemon::NODES;
+use crate::convergence::fault_injection::FaultInjection;
 use crate::convergence::faults::Fault;
 use crate::convergence::host::{Host, MAIN, STATE};
 use crate::convergence::player::{Pace, Player};
 use crate::convergence::shape::Router;
 use crate::convergence::story::Story;
-use crate::convergence::weather::Weather;
 use chrono::TimeDelta;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -66,7 +66,7 @@ struct Play {
     stage: Arc<Stage>,
     host: Host,
     checker: Arc<Mutex<Checker>>,
-    weather: Arc<Weather>,
+    fault_injection: Arc<FaultInjection>,
     players: Vec<Player>,
     ids: Vec<RolloutId>,
     controllers: usize,
@@ -104,20 +104,20 @@ impl Play {
         }
         let host = Host::open(&stage.repository());
         let checker = Arc::new(Mutex::new(Checker::new(Host::open(&stage.repository()), &story.rollouts)));
-        let weather = Arc::new(Weather::new(faults, &stage.repository(), began));
-        let (watching, judging) = (Arc::clone(&checker), Arc::clone(&weather));
+        let fault_injection = Arc::new(FaultInjection::new(faults, &stage.repository(), began));
+        let (watching, judging) = (Arc::clone(&checker), Arc::clone(&fault_injection));
         stage.api.witness(move |world, caller| {
             judging.version.store(world.version(), std::sync::atomic::Ordering::Relaxed);
             lock(&watching).witness(world, caller);
         });
-        let (watching, judging) = (Arc::clone(&checker), Arc::clone(&weather));
+        let (watching, judging) = (Arc::clone(&checker), Arc::clone(&fault_injection));
         stage.api.judge(move |seen| {
-            if Weather::is_write(seen) && !judging.is_dead(seen.caller) {
+            if FaultInjection::is_write(seen) && !judging.is_dead(seen.caller) {
                 lock(&watching).writes(seen.caller, &format!("{}/{}", seen.resource.plural, seen.name));
             }
             judging.judge(seen)
         });
-        let judging = Arc::clone(&weather);
+        let judging = Arc::clone(&fault_injection);
         stage.judge_git(move |caller, errand| judging.judge_git(caller, errand));
         let mut players: Vec<Player> = story.rollouts.iter().map(Player::new).collect();
         players.iter_mut().flat_map(Player::deeds).for_each(|deed| stage.api.change(deed));
@@ -134,7 +134,7 @@ impl Play {
             stage,
             host,
             checker,
-            weather,
+            fault_injection,
             players,
             controllers: story.controllers,
             tasks,
@@ -186,9 +186,9 @@ impl Play {
         }
         lock(&self.checker).begun();
         self.began = self.stage.clock.now();
-        self.weather.begin();
+        self.fault_injection.begin();
         self.story().await?;
-        self.weather.clear();
+        self.fault_injection.clear();
         self.second_plan().await
     }
 
@@ -229,13 +229,14 @@ impl Play {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let (now, told) = (self.stage.clock.now(), self.stage.tester.told());
         lock(&self.checker).told(&told, now);
-        self.underway = self.underway.max(now + TimeDelta::seconds(i64::try_from(self.weather.late()).unwrap()));
-        if let Some(tip) = self.weather.rewound() {
+        self.underway =
+            self.underway.max(now + TimeDelta::seconds(i64::try_from(self.fault_injection.late()).unwrap()));
+        if let Some(tip) = self.fault_injection.rewound() {
             // Where nothing that is live was written under what was lost, nobody can tell that it was.
             let lasts = if lock(&self.checker).is_told() { 30 } else { 0 };
             self.mends = Some((now + TimeDelta::seconds(lasts), tip));
         }
-        for (name, back) in self.weather.fallen() {
+        for (name, back) in self.fault_injection.fallen() {
             if let Some(task) = self.running.remove(&name) {
                 task.abort();
             }
@@ -354,8 +355,11 @@ impl Play {
             let subject = lock(&self.checker).transcript.last().cloned();
             return Err(format!("the second plan is empty: it records {subject:?}"));
         }
-        let lost =
-            self.weather.others().into_iter().find(|other| tip.is_some_and(|tip| !self.host.leads_to(tip, *other)));
+        let lost = self
+            .fault_injection
+            .others()
+            .into_iter()
+            .find(|other| tip.is_some_and(|tip| !self.host.leads_to(tip, *other)));
         if let Some(lost) = lost {
             return Err(format!("no record is lost: somebody else's commit {lost} is gone from the state branch"));
         }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate::cluster::client::Cluster as Client;
-use tidegate::cluster::lease::{Lease, LeaseHeld, Notes, Timing};
+use tidegate::cluster::lease::{Lease, LeaseAnnotations, LeaseHeld, Timing};
 use tidegate::cluster::watch::Watches;
 use tidegate::manifest::object::{Kind, Object, ObjectRef};
 use tidegate::plan::action::{Action, Expects, Verb};
@@ -20,7 +20,7 @@ use tidegate::plan::evidence::Need;
 use tidegate::reconcile::clock::Clock;
 use tidegate::reconcile::evidence::{Collector, Providers};
 use tidegate::reconcile::execute::{Executor, Lists, Ran};
-use tidegate::reconcile::lead::{Keeper, Lead};
+use tidegate::reconcile::lead::{Lead, Renewer};
 use tidegate::reconcile::record::Recorded;
 use tidegate::report::metrics::Metrics;
 use tidegate::sim::kube_api::{Fault, KubeApi, Verb as Asked, Verdict, What, World};
@@ -75,8 +75,8 @@ pub(crate) struct Clusters {
     watches: Watches,
     lead: Lead,
     held: LeaseHeld,
-    /// Kept open for the keeper of the Lease.
-    _notes: watch::Sender<Notes>,
+    /// Kept open for the renewer of the Lease.
+    _notes: watch::Sender<LeaseAnnotations>,
 }
 
 impl Clusters {
@@ -93,9 +93,9 @@ impl Clusters {
             let watches = Watches::start(&own, &[], &Arc::new(Notify::new()));
             let day = Duration::from_secs(86_400);
             let timing = Timing { duration: 3 * day, deadline: 2 * day, renew: day };
-            let (notes, noted) = watch::channel(Notes::default());
-            let (keeper, mut lead, _) = Keeper::new(Lease::new(own, "a", timing), timing, Clock::default(), noted);
-            tokio::spawn(keeper.keep(CancellationToken::new()));
+            let (notes, noted) = watch::channel(LeaseAnnotations::default());
+            let (renewer, mut lead, _) = Renewer::new(Lease::new(own, "a", timing), timing, Clock::default(), noted);
+            tokio::spawn(renewer.keep(CancellationToken::new()));
             while lead.held().is_none() {
                 lead.changed().await;
             }

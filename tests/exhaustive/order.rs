@@ -271,7 +271,7 @@ impl Worlds {
     }
 
     /// What goes wrong, and what people do.
-    pub(crate) fn weather(&mut self, state: &State, next: &mut Next) {
+    pub(crate) fn fault_injection(&mut self, state: &State, next: &mut Next) {
         let mut tell = |who, what, state| next.push((Event { who, what, action: None }, state));
         if let Some((run, _)) = self.branch.get(state.tip).run.clone().filter(|_| self.branch.get(state.tip).waits()) {
             let words = state.words | 1 << self.plans.run(&run);

@@ -166,7 +166,7 @@ fn successors(worlds: &mut Worlds, state: &State, next: &mut Next) {
     for who in 0..2 {
         worlds.steps(state, who, next);
     }
-    worlds.weather(state, next);
+    worlds.fault_injection(state, next);
     for (_, after) in next {
         *after = worlds.tidied(*after);
     }
@@ -223,10 +223,10 @@ fn comes_to_rest(
             return Ok(state);
         }
         way.push(packed);
-        for turn in [Turn::Weather, Turn::Controller(0), Turn::Controller(1)] {
+        for turn in [Turn::FaultInjection, Turn::Controller(0), Turn::Controller(1)] {
             next.clear();
             match turn {
-                Turn::Weather => worlds.weather(&state, &mut next),
+                Turn::FaultInjection => worlds.fault_injection(&state, &mut next),
                 Turn::Controller(who) => worlds.steps(&state, who, &mut next),
             }
             // Git is looked at now and then, whatever else there is to do: what comes last is not put off for ever.
@@ -252,7 +252,7 @@ fn comes_to_rest(
 const MOST_TURNS: usize = 500;
 
 enum Turn {
-    Weather,
+    FaultInjection,
     Controller(usize),
 }
 

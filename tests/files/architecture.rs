@@ -296,7 +296,8 @@ fn the_rule_of_length_bites() {
 
 #[test]
 fn the_rule_of_sizes_bites() {
-    let all = made_up(&[("lib.rs", "a\n"), ("a/b.rs", "a\n// b\nc\n"), ("a/c.rs", "d\n"), ("b/c.rs", "a"), ("c/c.rs", "a")]);
+    let all =
+        made_up(&[("lib.rs", "a\n"), ("a/b.rs", "a\n// b\nc\n"), ("a/c.rs", "d\n"), ("b/c.rs", "a"), ("c/c.rs", "a")]);
     let page = "| room | | lines | for |\n| `a` | pure | 2 | x |\n| `b` | I/O | 1,000 | y |\n";
     assert_eq!(
         missized(&sizes(&all), &caps(page)),

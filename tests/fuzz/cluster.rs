@@ -9,10 +9,10 @@ use arbitrary::Arbitrary;
 use serde_json::Value;
 use std::time::Duration;
 use tidegate::cluster::election::{Contender, LeaseView, Seen, Step, evaluate, gap};
-use tidegate::cluster::gap;
+use tidegate::cluster::unobserved;
 use tidegate::gate::brake::Brake;
 use tidegate::manifest::object::{APPLIED, EPOCH, OWNER, RETREATED, ROLE, SEQ};
-use tidegate::reconcile::gaps::Gaps;
+use tidegate::reconcile::unobserved::UnobservedSpans;
 use tidegate::workload::owned;
 use tokio::time::Instant;
 
@@ -22,8 +22,8 @@ fn a_lease_is_read_whatever_it_says() {
         let mut lease = RUN.lease.clone();
         changes.0.iter().for_each(|change| change.apply(&mut lease));
         let view = within(lease.to_string().len(), || LeaseView::parse(&lease));
-        let printed = gap::print(&view.gaps);
-        assert!(gap::parse(&printed).len() <= gap::KEPT);
+        let printed = unobserved::print(&view.gaps);
+        assert!(unobserved::parse(&printed).len() <= unobserved::KEPT);
         let now = Instant::now();
         let seen = Seen::next(None, view.clone(), now);
         let me = Contender { identity: "me", epoch: None, floor: 3 };
@@ -31,7 +31,7 @@ fn a_lease_is_read_whatever_it_says() {
             assert!(epoch > me.floor && epoch > view.epoch, "{view:?}");
         }
         let mut input = RUN.input();
-        let mut gaps = Gaps::default();
+        let mut gaps = UnobservedSpans::default();
         gaps.inherit(view.gaps.clone());
         gaps.inherit(gap(&view, input.now).into_iter().collect());
         input.gaps = gaps.of(&input.id.namespace, input.now);

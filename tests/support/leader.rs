@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate::cluster::lease::{Lease, Notes, Timing};
+use tidegate::cluster::lease::{Lease, LeaseAnnotations, Timing};
 use tidegate::cluster::watch::Watches;
 use tidegate::gate::guard::Guard;
 use tidegate::manifest::ids::CommitId;
@@ -10,12 +10,12 @@ use tidegate::manifest::installation::Installation;
 use tidegate::plan::report::Reason;
 use tidegate::reconcile::announce::Announcer;
 use tidegate::reconcile::evidence::Collector;
-use tidegate::reconcile::gaps::Gaps;
-use tidegate::reconcile::lead::Keeper;
+use tidegate::reconcile::lead::Renewer;
 use tidegate::reconcile::shell::Shell;
 use tidegate::reconcile::source::{Branches, Source};
 use tidegate::reconcile::table::Table;
-use tidegate::reconcile::tick::{Next, Term};
+use tidegate::reconcile::tick::{Requeue, Term};
+use tidegate::reconcile::unobserved::UnobservedSpans;
 use tidegate::reconcile::world::World;
 use tidegate::record::state::By;
 use tidegate::report::metrics::Metrics;
@@ -31,10 +31,10 @@ const PATIENCE: Duration = Duration::from_secs(1_800);
 pub(crate) struct Leader {
     pub(crate) shell: Shell,
     source: Source,
-    gaps: Gaps,
+    gaps: UnobservedSpans,
     announcer: Announcer,
     anchor: Option<CommitId>,
-    _notes: watch::Sender<Notes>,
+    _notes: watch::Sender<LeaseAnnotations>,
     keeping: JoinSet<()>,
     stop: CancellationToken,
 }
@@ -47,12 +47,12 @@ impl Leader {
         let namespaces = installation.caps.namespaces().clone();
         let watched: Vec<_> = namespaces.iter().cloned().collect();
         let watches = Watches::start(&cluster, &watched, &woken);
-        let (notes, noted) = watch::channel(Notes::default());
+        let (notes, noted) = watch::channel(LeaseAnnotations::default());
         let timing = Timing::default();
-        let (keeper, lead, mut begun) =
-            Keeper::new(Lease::new(cluster.clone(), identity, timing), timing, clock.clone(), noted);
+        let (renewer, lead, mut begun) =
+            Renewer::new(Lease::new(cluster.clone(), identity, timing), timing, clock.clone(), noted);
         let mut keeping = JoinSet::new();
-        keeping.spawn(keeper.keep(stop.clone()));
+        keeping.spawn(renewer.keep(stop.clone()));
         let branches = Branches::new(&installation.instance, &installation.repository.branch).unwrap();
         let mut shell = Shell {
             instance: installation.instance.clone(),
@@ -74,7 +74,7 @@ impl Leader {
             tokio::time::timeout(PATIENCE, shell.lead.changed()).await.expect("it leads");
         }
         let inherited = begun.recv().await.expect("a term begins");
-        let mut gaps = Gaps::default();
+        let mut gaps = UnobservedSpans::default();
         gaps.inherit(inherited.gaps);
         Self {
             source: Source::new(store, branches, installation.caps.clone(), metrics.clone(), shell.clock.clone()),
@@ -111,14 +111,14 @@ impl Leader {
 
 /// Ticks until `done` says so after a tick.
 #[allow(dead_code, reason = "tests tick by themselves")]
-pub(crate) async fn drive(term: &mut Term<'_>, mut done: impl FnMut(&Term<'_>, Next) -> bool) {
+pub(crate) async fn drive(term: &mut Term<'_>, mut done: impl FnMut(&Term<'_>, Requeue) -> bool) {
     let all = async {
         loop {
             let next = term.tick().await;
             if done(term, next) {
                 break;
             }
-            if next != Next::Again {
+            if next != Requeue::Now {
                 tokio::select! {
                     () = term.shell.woken.notified() => {}
                     () = sleep(Duration::from_millis(500)) => {}
@@ -136,6 +136,6 @@ pub(crate) async fn settle(term: &mut Term<'_>) {
 }
 
 /// Whether nothing is left to do that happens by itself.
-pub(crate) fn is_settled(term: &Term<'_>, next: Next) -> bool {
-    next >= Next::GitAway && term.source.view().is_some() && !term.table.reasons().any(Reason::is_passing)
+pub(crate) fn is_settled(term: &Term<'_>, next: Requeue) -> bool {
+    next >= Requeue::WaitForGit && term.source.view().is_some() && !term.table.reasons().any(Reason::is_passing)
 }

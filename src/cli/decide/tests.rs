@@ -219,7 +219,7 @@ fn what_is_accepted_is_heard() {
                 files: &[file],
                 at_start: &BTreeSet::new(),
                 rollback_window: Span::from_secs(u64::MAX),
-                court: None,
+                verifier: None,
                 now: states::now(),
             });
             assert_eq!(heard.ignored, [], "{name} of {}", record.state.metadata);

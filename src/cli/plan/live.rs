@@ -226,7 +226,7 @@ pub(super) fn show(planned: &mut PlannedView, plan: &RolloutPlan) {
         needs: _,
         lookups: _,
         questions: _,
-        attests: _,
+        review_queries: _,
         wake_at: _,
     } = plan;
     planned.actions.extend(retreats.iter().map(action));

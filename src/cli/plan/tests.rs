@@ -247,7 +247,7 @@ fn what_the_planner_says_is_put_into_words() {
         void: Vec::new(),
         waits: vec![Wait::new(Reason::Approval, "tenth waits for a person's word")],
         questions: Vec::new(),
-        attests: Vec::new(),
+        review_queries: Vec::new(),
         needs: Vec::new(),
         lookups: Vec::new(),
         wake_at: None,

@@ -58,8 +58,8 @@ fn merged() -> Merged {
         head: commit(0x78),
         author: user(42),
         by: Some((ben(), time("09:31:00"))),
-        makers: [Maker::Ourselves].into(),
-        writers: [(Maker::User(user(5)), commit(0xab))].into(),
+        authors: [Author::Ourselves].into(),
+        writers: [(Author::User(user(5)), commit(0xab))].into(),
         changes: [(path(PATH), Some(blob(1)))].into(),
         reviews: vec![review(1, ana(), Says::Approved)],
         accounts: [(ana(), person(Permission::Write)), (ben(), person(Permission::Admin))].into(),
@@ -120,7 +120,7 @@ fn who_merged_counts_where_the_policy_says_so() {
     });
     let bot = bot.unwrap_err();
     assert!(bot.contains(&Flaw::Machine(ben())), "listed or not: {bot:?}");
-    let wrote = by(|m| drop(m.writers.insert(Maker::User(ben()), commit(0xac)))).unwrap_err();
+    let wrote = by(|m| drop(m.writers.insert(Author::User(ben()), commit(0xac)))).unwrap_err();
     assert!(wrote.contains(&Flaw::Wrote(ben(), commit(0xac))), "{wrote:?}");
     let two = Rule { approvals: 2, ..merging.clone() };
     assert_eq!(judged(&two, &Evidence::Merged(Box::new(merged()))).map(|by| by.len()), Ok(2), "one of each");
@@ -133,14 +133,14 @@ fn who_merged_counts_where_the_policy_says_so() {
 #[test]
 fn attack_74_nobody_approves_what_they_had_a_hand_in() {
     assert_eq!(flaws(|m| m.author = ana()), [Flaw::Own(ana())]);
-    assert_eq!(flaws(|m| m.makers = [Maker::User(ana())].into()), [Flaw::Own(ana())]);
-    assert_eq!(flaws(|m| drop(m.writers.insert(Maker::User(ana()), commit(1)))), [Flaw::Wrote(ana(), commit(1))]);
+    assert_eq!(flaws(|m| m.authors = [Author::User(ana())].into()), [Flaw::Own(ana())]);
+    assert_eq!(flaws(|m| drop(m.writers.insert(Author::User(ana()), commit(1)))), [Flaw::Wrote(ana(), commit(1))]);
     // Whose commit it is may be hidden behind an address that no account has.
     let eve = || "eve@example.org".to_owned();
-    assert_eq!(flaws(|m| m.makers = [Maker::Unknown(eve())].into()), [Flaw::UnknownMaker(eve())]);
-    let hidden = flaws(|m| drop(m.writers.insert(Maker::Unknown(eve()), commit(1))));
+    assert_eq!(flaws(|m| m.authors = [Author::Unknown(eve())].into()), [Flaw::UnknownMaker(eve())]);
+    let hidden = flaws(|m| drop(m.writers.insert(Author::Unknown(eve()), commit(1))));
     assert_eq!(hidden, [Flaw::UnknownWriter(eve(), commit(1))]);
-    assert_eq!(flaws(|m| m.makers.clear()), [Flaw::UnknownMaker("nobody".to_owned())]);
+    assert_eq!(flaws(|m| m.authors.clear()), [Flaw::UnknownMaker("nobody".to_owned())]);
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn attack_74_79_84_a_team_lets_nobody_in_who_may_not_or_has_made_it() {
         flaws.into_iter().collect::<Vec<_>>()
     };
     assert_eq!(flaws(|m| m.author = ben()), [Flaw::Own(ben())]);
-    assert_eq!(flaws(|m| drop(m.writers.insert(Maker::User(ben()), commit(1)))), [Flaw::Wrote(ben(), commit(1))]);
+    assert_eq!(flaws(|m| drop(m.writers.insert(Author::User(ben()), commit(1)))), [Flaw::Wrote(ben(), commit(1))]);
     let reader = |m: &mut Merged| {
         m.accounts.insert(ben(), person(Permission::Read));
     };

@@ -150,15 +150,15 @@ enum At {
     #[default]
     Idle,
     /// Has read the cluster, but not the record.
-    Looked(LiveState),
+    Poll(LiveState),
     Doing(VecDeque<Effect>, Option<PostureDigest>),
 }
 
 impl Leader {
     fn step(&mut self, world: &mut World) {
         self.at = match std::mem::take(&mut self.at) {
-            At::Idle => At::Looked(world.live.clone()),
-            At::Looked(live) => self.plan(world, live),
+            At::Idle => At::Poll(world.live.clone()),
+            At::Poll(live) => self.plan(world, live),
             At::Doing(mut effects, mut proof) => {
                 let (before, marked) = (world.split(), retreated(world));
                 let goes_on = effects.pop_front().is_some_and(|effect| world.carry_out(&effect, &mut proof));
@@ -279,7 +279,7 @@ fn explore(plan: &str, seed: u64) {
 }
 
 #[test]
-fn x_12_two_leaders_and_any_weather_keep_the_promise() {
+fn x_12_two_leaders_and_any_faults_keep_the_promise() {
     let copies = primary(QUICK);
     let plans =
         [("canary", CANARY), ("quick", QUICK), ("by pods", REPLICAS), ("plain", PLAIN), ("in copies", copies.as_str())];

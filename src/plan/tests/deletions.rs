@@ -21,8 +21,8 @@ use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+mod authors;
 mod governed;
-mod makers;
 mod versions;
 
 impl World {
@@ -346,7 +346,7 @@ fn the_host_is_asked_with_what_was_asked_to_the_letter() {
     let mut world = asked_by(Some(rule()));
     let head = world.proposals.values().next().cloned();
     world.say(world.word_to_delete());
-    let request = world.plan_now().attests.remove(0).request.unwrap();
+    let request = world.plan_now().review_queries.remove(0).request.unwrap();
     let name = world.proposals.keys().next().cloned().unwrap();
     let letters: BTreeMap<_, _> = request.letters.into_iter().map(|(path, blob)| (path, Some(blob))).collect();
     assert_eq!((letters, request.head), (world.honest(&name).files, head));

@@ -2,7 +2,7 @@
 
 use super::super::action::{Action, Proposal};
 use super::super::draft::RecordChange;
-use super::super::evidence::{Attest, Lookup, Need};
+use super::super::evidence::{Lookup, Need, ReviewQuery};
 use crate::analysis::judge::Inquiry;
 
 /// One thing that a tick does to the outside.
@@ -12,7 +12,7 @@ pub(super) enum Effect {
     Ask(Box<Need>),
     Look(Lookup),
     Measure(Inquiry),
-    Attest(Attest),
+    ReviewQuery(ReviewQuery),
     /// A commit is pushed, if the record is still the one planned from.
     Record {
         base: Option<u64>,

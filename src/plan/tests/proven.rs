@@ -1,18 +1,18 @@
 //! Words that a Git host's reviews have to prove.
 
-use super::super::evidence::Attest;
+use super::super::evidence::ReviewQuery;
 use super::super::input::Desired;
 use super::manifests::{CANARY, QUICK, set};
 use super::world::World;
-use crate::gate::proof::{Account, Being, Evidence, Maker, Merged, Permission, Review, Says, Signed, Signer, User};
+use crate::gate::proof::{Account, Author, Being, Evidence, Merged, Permission, Review, Says, Signed, Signer, User};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::ids::CommitId;
 use crate::manifest::raw::Trust;
 use crate::record::state::{By, Consumed, Rule, Time};
 
 mod at_once;
+mod authors;
 mod late;
-mod makers;
 
 /// What a Git host tells of each merged pull request.
 #[derive(Debug, Clone)]
@@ -56,7 +56,7 @@ fn commit(digit: &str) -> CommitId {
 }
 
 impl Reviewed {
-    pub(super) fn tell(&self, attest: &Attest) -> Evidence {
+    pub(super) fn tell(&self, review_query: &ReviewQuery) -> Evidence {
         if let Some(why) = self.away {
             return Evidence::Incomplete(why.to_owned());
         }
@@ -66,10 +66,10 @@ impl Reviewed {
         if self.pushed {
             return Evidence::Pushed;
         }
-        if attest.asked.rule.by == By::Signatures {
-            return self.signed(attest);
+        if review_query.asked.rule.by == By::Signatures {
+            return self.signed(review_query);
         }
-        assert!(attest.version.is_some(), "whoever made the version is looked for: {attest:?}");
+        assert!(review_query.version.is_some(), "whoever made the version is looked for: {review_query:?}");
         let at: Time = "2026-03-02T10:00:00Z".parse().unwrap();
         let review = |(n, login): (usize, &&str)| Review {
             id: n as u64 + 1,
@@ -85,9 +85,9 @@ impl Reviewed {
             head: commit("d"),
             author: user("bot"),
             by: None,
-            makers: [Maker::Ourselves].into(),
-            writers: [(Maker::User(user(self.writer)), commit("a"))].into(),
-            changes: [(attest.asked.path.clone(), Some(attest.asked.blob.clone()))].into(),
+            authors: [Author::Ourselves].into(),
+            writers: [(Author::User(user(self.writer)), commit("a"))].into(),
+            changes: [(review_query.asked.path.clone(), Some(review_query.asked.blob.clone()))].into(),
             reviews: self.by.iter().enumerate().map(review).collect(),
             accounts: self.by.iter().map(account).collect(),
             teams: self.teams.iter().map(|(login, team)| (user(login), team.parse().unwrap())).collect(),
@@ -97,7 +97,7 @@ impl Reviewed {
 
 impl Reviewed {
     /// Whoever approved has signed.
-    fn signed(&self, attest: &Attest) -> Evidence {
+    fn signed(&self, review_query: &ReviewQuery) -> Evidence {
         let address = |who: &str| format!("{who}@example.org");
         let at: Time = "2026-03-02T10:00:00Z".parse().unwrap();
         let signer = |who: &&str| Signer { names: [address(who)].into(), key: "SHA256:x".to_owned(), at };
@@ -107,7 +107,7 @@ impl Reviewed {
                 .first()
                 .map(signer)
                 .ok_or_else(|| "commit dddd is not signed; /signers lists who may".to_owned()),
-            changes: [(attest.asked.path.clone(), Some(attest.asked.blob.clone()))].into(),
+            changes: [(review_query.asked.path.clone(), Some(review_query.asked.blob.clone()))].into(),
             writers: [(address(self.writer), commit("a"))].into(),
             sealers: [].into(),
         }))

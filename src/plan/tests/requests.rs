@@ -262,7 +262,12 @@ fn attack_74_who_is_asked_about_a_word_learns_which_head_was_asked() {
     let asked = |world: &World| {
         let mut world = world.clone();
         world.say(crate::manifest::decision::DecisionAction::Approve { through: "tenth".parse().unwrap() });
-        world.plan_now().attests.into_iter().map(|attest| attest.request.unwrap().head).collect::<Vec<_>>()
+        world
+            .plan_now()
+            .review_queries
+            .into_iter()
+            .map(|review_query| review_query.request.unwrap().head)
+            .collect::<Vec<_>>()
     };
     assert_eq!(asked(&world), [Some(ours.clone())]);
     // What was pushed to the branch, and not seen yet, is not what was asked.

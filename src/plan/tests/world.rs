@@ -14,7 +14,7 @@ use crate::analysis::call::Word;
 use crate::analysis::reading::Reading;
 use crate::gate::BrakeWord;
 use crate::gate::decisions::DecisionFile;
-use crate::gate::proof::Testimony;
+use crate::gate::proof::ReviewEvidence;
 use crate::manifest::decision::{Decision, DecisionAction};
 use crate::manifest::desired::{Plan, Rollout, Set, Suspend};
 use crate::manifest::duration::Span;
@@ -295,7 +295,7 @@ impl World {
             needs,
             lookups,
             questions,
-            attests,
+            review_queries,
             wake_at: _,
         } = plan;
         let (lowered, actions): (Vec<_>, Vec<_>) = actions.into_iter().partition(|a| a.class == Class::Retreat);
@@ -303,7 +303,7 @@ impl World {
         let mut effects: Vec<Effect> = needs.into_iter().map(|need| Effect::Ask(Box::new(need))).collect();
         effects.extend(lookups.into_iter().map(Effect::Look));
         effects.extend(questions.into_iter().map(Effect::Measure));
-        effects.extend(attests.into_iter().map(Effect::Attest));
+        effects.extend(review_queries.into_iter().map(Effect::ReviewQuery));
         effects.extend(retreats.into_iter().chain(lowered).map(|a| Effect::Act(Box::new(a))));
         if self.git != Git::Fresh {
             return effects;
@@ -338,9 +338,9 @@ impl World {
                 self.evidence.readings.keep(self.metric.hear(question, &self.webhook), self.now);
                 true
             }
-            Effect::Attest(attest) => {
-                let testimony = Testimony { evidence: self.host.tell(attest), at: self.now };
-                self.evidence.proofs.insert(attest.asked.clone(), testimony);
+            Effect::ReviewQuery(review_query) => {
+                let evidence = ReviewEvidence { evidence: self.host.tell(review_query), at: self.now };
+                self.evidence.proofs.insert(review_query.asked.clone(), evidence);
                 true
             }
             Effect::Record { base, change } => {

@@ -6,12 +6,12 @@ use crate::plan::evidence::Denial;
 use std::sync::Arc;
 
 /// Takes note of whose the no to a request is, by its branch and head.
-pub type Ear = Box<dyn Fn(&RolloutId, (String, CommitId), Denial) + Send + Sync>;
+pub type Inbox = Box<dyn Fn(&RolloutId, (String, CommitId), Denial) + Send + Sync>;
 
 impl Collector {
     /// For the one who asks.
     #[must_use]
-    pub fn ear(&self) -> Ear {
+    pub fn inbox(&self) -> Inbox {
         let shared = Arc::clone(&self.shared);
         Box::new(move |rollout, request, denial| shared.denied(rollout, request, denial))
     }

@@ -305,7 +305,7 @@ async fn most_of_what_the_host_allows_is_left_to_what_rollouts_need() {
     // Of a hundred.
     story.server.state().spent = 40;
     let limited = story.shipped().turn(&story.view).await;
-    assert!(matches!(limited, Err(Setback::Host(HostError::Limited(1..=60)))), "{limited:?}");
+    assert!(matches!(limited, Err(Error::Host(HostError::Limited(1..=60)))), "{limited:?}");
     assert_eq!((story.asked().len(), story.said()), (1, vec![]));
 }
 
@@ -340,12 +340,12 @@ async fn a_refusal_of_the_host_stops_nothing_and_a_limit_stops_all() {
     fault("comments", 429);
     let mut reader = story.reader();
     let limited = reader.turn(&story.view).await;
-    let Err(Setback::Host(HostError::Limited(pause @ 1..=60))) = limited else { panic!("{limited:?}") };
+    let Err(Error::Host(HostError::Limited(pause @ 1..=60))) = limited else { panic!("{limited:?}") };
     assert_eq!(
-        reader.patience.after(limited.map(drop), Duration::from_secs(1), "x"),
+        reader.backoff.after(limited.map(drop), Duration::from_secs(1), "x"),
         Duration::from_secs(pause.unsigned_abs())
     );
-    assert!(!reader.patience.is_fine());
+    assert!(!reader.backoff.is_fine());
 }
 
 #[tokio::test]
@@ -356,7 +356,7 @@ async fn one_that_cannot_be_fetched_keeps_no_other_waiting() {
     let [origin, aside] = ["origin.git", "aside"].map(|name| story.world.dir.path().join(name));
     std::fs::rename(&origin, &aside).unwrap();
     let mut reader = story.reader();
-    assert!(matches!(reader.turn(&story.view).await, Err(Setback::Git(_))));
+    assert!(matches!(reader.turn(&story.view).await, Err(Error::Git(_))));
     let looked = |reader: &Reader| all.map(|number| reader.looked.get(&number).map(|look| look.main.is_some()));
     assert_eq!(looked(&reader), [Some(false); 2], "the second one was tried too");
     std::fs::rename(&aside, &origin).unwrap();

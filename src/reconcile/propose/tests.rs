@@ -1,5 +1,5 @@
 use super::super::observe::{Scene, Snapshot};
-use super::super::source::Looked;
+use super::super::source::Poll;
 use super::super::testing::{DECISIONS, STATE, World, id, manifest, moved, steady};
 use super::*;
 use crate::forge::branch::approval;
@@ -187,7 +187,7 @@ async fn a_revert_that_meets_other_changes_in_the_same_lines_changes_nothing() {
     let wanted = source.view().unwrap().main.rollout(&id("a")).unwrap().set.id.clone();
     let entangled = Entangled { run: fixture::run(7), wanted, files: BTreeSet::from([MAIN_A.parse().unwrap()]) };
     assert_eq!(propose(&mut source, &proposal).await, Came::Entangled(entangled));
-    assert!(matches!(source.look_up(None).await, Looked::Same) && source.view().unwrap().tips.proposals.is_empty());
+    assert!(matches!(source.look_up(None).await, Poll::Unchanged) && source.view().unwrap().tips.proposals.is_empty());
 }
 
 #[tokio::test]
@@ -238,13 +238,13 @@ async fn x_2_attack_74_what_a_request_would_bring_is_read_for_each_head() {
     let more = Some(oid::blob(b"x"));
     let files = [("more.yaml", more), ("README.md", None)].map(|(path, blob)| (path.parse().unwrap(), blob));
     assert_eq!(other, Change { alone: true, files: files.into(), undoing: None });
-    assert!(matches!(source.look_up(None).await, Looked::Same));
+    assert!(matches!(source.look_up(None).await, Poll::Unchanged));
 
     // Nobody is asked by what is about another run, so nobody wants to know.
     let stray = branch.replace("7-07070707", "8-08080808");
     world.commit(&stray, &[("more.yaml", Some("x"))]).await;
     assert!(matches!(brings(&*moved(&mut source, None).await, &stray), Content::Unread(_)));
-    assert!(matches!(source.look_up(None).await, Looked::Same));
+    assert!(matches!(source.look_up(None).await, Poll::Unchanged));
 }
 
 #[tokio::test]
@@ -357,7 +357,7 @@ async fn attack_74_by_which_request_a_word_came_is_news_by_itself() {
     let before = seen(&*moved(&mut source, None).await);
     // What no request is called is not even looked at.
     world.branch("tidegate/prod/propose/nuisance", &word).await;
-    assert!(matches!(source.look_up(None).await, Looked::Same));
+    assert!(matches!(source.look_up(None).await, Poll::Unchanged));
     world.branch("tidegate/prod/propose/shop/c/7-07070707-half", &word).await;
     assert_eq!(seen(&*moved(&mut source, None).await), before);
     world.branch(branch, &word).await;

@@ -148,7 +148,7 @@ async fn one_commit_holds_all_that_changed_and_reads_back_as_it_was_written() {
         assert_eq!(known.state, read.state);
         assert_eq!(known.sets, read.sets);
     }
-    assert!(matches!(source.look_up(None).await, super::super::source::Looked::Same));
+    assert!(matches!(source.look_up(None).await, super::super::source::Poll::Unchanged));
 }
 
 #[tokio::test]

@@ -5,8 +5,8 @@
 
 mod main;
 mod pin;
+mod record_signatures;
 mod requests;
-mod seals;
 mod state;
 mod words;
 
@@ -107,15 +107,15 @@ pub struct View {
 
 /// What a look-up came to.
 #[derive(Debug)]
-pub enum Looked {
+pub enum Poll {
     /// Everything is where the last view saw it: that view holds at this moment.
-    Same,
+    Unchanged,
     /// Something moved; it was read.
-    Moved(Arc<View>),
+    Changed(Arc<View>),
     /// The server gave no usable answer.
-    Away(String),
+    Unreachable(String),
     /// Another repository lies there by now; nothing of it was read.
-    Replaced(String),
+    WrongRepository(String),
 }
 
 /// Git, as one process sees it.
@@ -131,7 +131,7 @@ pub struct Source {
     view: Option<Arc<View>>,
     /// The remote was looked at by this process at least once.
     seen_remote: bool,
-    seals: seals::Seals,
+    record_signatures: record_signatures::RecordSignatures,
     main: main::Cache,
     state: state::Cache,
     words: words::Cache,
@@ -151,7 +151,7 @@ impl Source {
             pin: None,
             view: None,
             seen_remote: false,
-            seals: seals::Seals::default(),
+            record_signatures: record_signatures::RecordSignatures::default(),
             main: main::Cache::default(),
             state: state::Cache::default(),
             words: words::Cache::default(),
@@ -187,13 +187,13 @@ impl Source {
     ///
     /// *Guarantees*: after `Same` the last view, and after `Moved` the new one, is what the remote said after this call
     /// began.
-    pub async fn look_up(&mut self, anchor: Option<&CommitId>) -> Looked {
+    pub async fn look_up(&mut self, anchor: Option<&CommitId>) -> Poll {
         let Branches { main, state, decisions, propose, .. } = &self.branches;
         let found = self.store.ls_refs(&[main.as_str(), state.as_str(), decisions.as_str(), propose]).await;
         self.count(GitOperation::LookUp, found.as_ref().err());
         let tips = match found {
             Ok(found) => Tips::of(&self.branches, &found),
-            Err(error) => return Looked::Away(error.to_string()),
+            Err(error) => return Poll::Unreachable(error.to_string()),
         };
         let is_same = |view: &Arc<View>| {
             view.git == Git::Fresh && view.tips == self.requests.thinned(tips.clone(), &self.branches, &view.records)
@@ -209,28 +209,28 @@ impl Source {
         match self.read(tips, Git::Fresh, anchor).await {
             Ok(view) => {
                 self.seen_remote = true;
-                Looked::Moved(view)
+                Poll::Changed(view)
             }
-            Err(error) => Looked::Away(error.to_string()),
+            Err(error) => Poll::Unreachable(error.to_string()),
         }
     }
 
     /// The same before anything is written there, be it to a repository that shows what it has always shown.
-    pub async fn look_up_to_write(&mut self, anchor: Option<&CommitId>) -> Looked {
+    pub async fn look_up_to_write(&mut self, anchor: Option<&CommitId>) -> Poll {
         let before = self.view.clone();
         // What was read of requests alone makes no plan void: none follows from what was not read.
         let is_same = |new: &View| {
             before.is_some_and(|old| old.git == Git::Fresh && old.tips == new.tips && Arc::ptr_eq(&old.main, &new.main))
         };
         match self.look_up(anchor).await {
-            Looked::Same => self.doubt().await.unwrap_or(Looked::Same),
-            Looked::Moved(view) if is_same(&view) => self.doubt().await.unwrap_or(Looked::Same),
-            looked @ (Looked::Moved(_) | Looked::Away(_) | Looked::Replaced(_)) => looked,
+            Poll::Unchanged => self.doubt().await.unwrap_or(Poll::Unchanged),
+            Poll::Changed(view) if is_same(&view) => self.doubt().await.unwrap_or(Poll::Unchanged),
+            looked @ (Poll::Changed(_) | Poll::Unreachable(_) | Poll::WrongRepository(_)) => looked,
         }
     }
 
     /// Why what lies there is not believed to be the repository that is meant.
-    async fn doubt(&mut self) -> Option<Looked> {
+    async fn doubt(&mut self) -> Option<Poll> {
         match &mut self.pin {
             Some(pin) => pin.hold().await.err(),
             None => None,
@@ -274,7 +274,9 @@ impl Source {
             self.fetch(&tips).await?;
         }
         let distrusted = match self.distrust(tips.state.as_ref(), anchor).await? {
-            None => self.seals.foreign(&self.store, &self.branches.state, tips.state.as_ref(), anchor).await?,
+            None => {
+                self.record_signatures.foreign(&self.store, &self.branches.state, tips.state.as_ref(), anchor).await?
+            }
             distrusted => distrusted,
         };
         let records = match distrusted {
@@ -308,21 +310,21 @@ impl Source {
     }
 
     /// Where nothing has moved there may be branches that the record has not asked by before, or that could not be read.
-    async fn read_requests(&mut self) -> Looked {
-        let Some(view) = self.view.clone() else { return Looked::Same };
+    async fn read_requests(&mut self) -> Poll {
+        let Some(view) = self.view.clone() else { return Poll::Unchanged };
         let View { tips, main, records, .. } = &*view;
         let (store, branches, now) = (&self.store, &self.branches, self.clock.now());
         let beside = requests::Beside { store, branches, tips, main, records, now };
         if !self.requests.is_due(&beside) {
-            return Looked::Same;
+            return Poll::Unchanged;
         }
         let requests = self.requests.read(&beside).await;
         if requests == view.requests {
-            return Looked::Same;
+            return Poll::Unchanged;
         }
         let view = Arc::new(View { requests, ..(*view).clone() });
         self.view = Some(Arc::clone(&view));
-        Looked::Moved(view)
+        Poll::Changed(view)
     }
 
     async fn fetch(&self, tips: &Tips) -> Result<(), GitError> {
@@ -387,7 +389,7 @@ impl Source {
     pub fn pushed(&mut self, tip: CommitId, changes: BTreeMap<RolloutId, Option<Record>>) -> Option<Arc<View>> {
         let words = self.view.as_ref().map(|view| Arc::clone(&view.words)).unwrap_or_default();
         let records = self.state.pushed(tip.clone(), changes, &words);
-        self.seals.believe(tip.clone());
+        self.record_signatures.believe(tip.clone());
         let view = self.view.as_mut().map(Arc::make_mut)?;
         view.tips.state = Some(tip);
         view.records = records;

@@ -1,7 +1,7 @@
 //! Whether what lies at the repository's URL is still the repository that the Installation means. Who renames or deletes one sets
 //! its name free, and who takes the name can show main, the record and decisions as they please, with their whole past.
 
-use super::Looked;
+use super::Poll;
 use crate::forge::host::Host;
 
 /// The number of the repository that is meant, and the Git host that tells which one lies there.
@@ -24,15 +24,15 @@ impl Pin {
     ///
     /// # Errors
     /// What a look-up comes to that must not be believed. That a host does not tell is no yes.
-    pub(super) async fn hold(&mut self) -> Result<(), Looked> {
+    pub(super) async fn hold(&mut self) -> Result<(), Poll> {
         match self.host.repository().await {
             Ok(found) if found == self.number => Ok(()),
-            Ok(found) => Err(Looked::Replaced(format!(
+            Ok(found) => Err(Poll::WrongRepository(format!(
                 "the repository there has the number {found} on its Git host, and the Installation means number {}: that one was \
                  renamed, moved or deleted, and another has its name. Nothing of it is read, and nothing is pushed to it",
                 self.number
             ))),
-            Err(error) => Err(Looked::Away(format!("it is not known which repository lies there: {error}"))),
+            Err(error) => Err(Poll::Unreachable(format!("it is not known which repository lies there: {error}"))),
         }
     }
 }

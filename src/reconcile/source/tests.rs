@@ -43,12 +43,12 @@ async fn an_unchanged_remote_is_the_same_and_a_moved_one_is_read() {
     let mut source = world.source("c");
     let view = moved(&mut source, None).await;
     assert_eq!(view.rollouts(), [id("a"), id("b")]);
-    assert!(matches!(source.look_up(None).await, Looked::Same));
+    assert!(matches!(source.look_up(None).await, Poll::Unchanged));
     let before = view.main.rollout(&id("b")).unwrap().clone();
     world.commit("main", &[("teams/shop/a/app.yaml", Some(&manifest("a", "a:2")))]).await;
     let view = moved(&mut source, None).await;
     assert!(Arc::ptr_eq(&before, view.main.rollout(&id("b")).unwrap()), "what did not change is the same value");
-    assert!(matches!(source.look_up(None).await, Looked::Same));
+    assert!(matches!(source.look_up(None).await, Poll::Unchanged));
     world.commit("tidegate/prod/propose/shop/a/1-01010101-tenth", &[("x", Some("y"))]).await;
     world.commit("tidegate/other/propose/shop/a/1-01010101-tenth", &[("x", Some("y"))]).await;
     let view = moved(&mut source, None).await;
@@ -208,14 +208,14 @@ async fn while_git_is_away_the_last_tips_serve_if_no_newer_one_is_known() {
     let tip = put(&world, &steady(&view, "a", 5).0, &manifest("a", "a:1")).await;
     moved(&mut source, None).await;
     std::fs::rename(world.dir.path().join("origin.git"), world.dir.path().join("gone")).unwrap();
-    assert!(matches!(source.look_up(Some(&tip)).await, Looked::Away(_)));
+    assert!(matches!(source.look_up(Some(&tip)).await, Poll::Unreachable(_)));
     let view = source.offline(away(), Some(&tip)).await;
     assert_eq!(view.git, Git::Away("away".to_owned()));
     assert!(view.records.get(&id("a")).is_some());
 
     // The same from the cache on disk, as a new process finds it.
     let mut again = world.source("c");
-    assert!(matches!(again.look_up(Some(&tip)).await, Looked::Away(_)));
+    assert!(matches!(again.look_up(Some(&tip)).await, Poll::Unreachable(_)));
     let view = again.offline(away(), Some(&tip)).await;
     assert!(view.records.get(&id("a")).is_some() && view.main.rollout(&id("a")).is_some());
 
@@ -370,7 +370,7 @@ async fn attack_13_any_number_of_branches_holds_nobody_up() {
     make("tidegate/prod/propose/shop/a/0-delete");
     let view = moved(&mut source, None).await;
     assert_eq!(view.tips.proposals.keys().collect::<Vec<_>>(), ["tidegate/prod/propose/shop/a/0-delete"]);
-    assert!(matches!(source.look_up(None).await, Looked::Same));
+    assert!(matches!(source.look_up(None).await, Poll::Unchanged));
 }
 
 #[tokio::test]

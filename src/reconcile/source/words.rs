@@ -122,9 +122,9 @@ impl Cache {
         let (mut shelves, mut unreadable) = (BTreeMap::new(), BTreeMap::new());
         for (dir, read) in store.shelves(tip).await? {
             match read {
-                Ok(mut shelf) => {
-                    shelf.retain(|path, _| path.file_name().ends_with(".yaml"));
-                    shelves.extend(dir.parse::<RolloutId>().ok().map(|id| (id, shelf)));
+                Ok(mut directory_index) => {
+                    directory_index.retain(|path, _| path.file_name().ends_with(".yaml"));
+                    shelves.extend(dir.parse::<RolloutId>().ok().map(|id| (id, directory_index)));
                 }
                 Err(error) => {
                     tracing::warn!(dir, %error, "what lies there on the decisions branch cannot be read");
@@ -132,13 +132,15 @@ impl Cache {
                 }
             }
         }
-        let all = shelves.iter().flat_map(|(id, shelf)| shelf.iter().map(move |(path, leaf)| (id, path, leaf)));
+        let all = shelves
+            .iter()
+            .flat_map(|(id, directory_index)| directory_index.iter().map(move |(path, leaf)| (id, path, leaf)));
         let fresh = all.filter(|(id, path, leaf)| self.known(id, path, &leaf.id).is_none());
         let mut brought = store.brought(tip, fresh.map(|(_, path, _)| path.clone()).collect()).await?;
         let mut filed = Filed::new();
-        for (id, shelf) in shelves {
+        for (id, directory_index) in shelves {
             let mut files = Vec::new();
-            for (path, leaf) in shelf {
+            for (path, leaf) in directory_index {
                 files.push(match self.known(&id, &path, &leaf.id) {
                     Some(file) => file.clone(),
                     None => {
@@ -205,9 +207,9 @@ async fn there_at(
     filed: &[DecisionFile],
 ) -> Result<BTreeSet<(RepoPath, BlobId)>, GitError> {
     let dir: RepoPath = id.to_string().parse().expect("a path of names, because both are DNS labels");
-    match store.shelf(commit, &dir).await {
+    match store.directory_index(commit, &dir).await {
         // Without a directory nothing was there yet.
-        Ok(shelf) => Ok(shelf.into_iter().flatten().map(|(path, leaf)| (path, leaf.id)).collect()),
+        Ok(directory_index) => Ok(directory_index.into_iter().flatten().map(|(path, leaf)| (path, leaf.id)).collect()),
         // The branch was rewritten and the commit is lost, or what lay there could not be read: nobody can tell what is new, and
         // nothing counts.
         Err(error) if error.is_of_content() || matches!(error, GitError::Missing(_)) => {

@@ -39,17 +39,17 @@ fn attack_89_signatures_of_each_kind_of_key_hold_for_what_was_signed_alone() {
     ];
     for (key, signature) in all {
         let key = public(key);
-        assert_eq!(seal(Some(signature), CONTENT), Seal::By(key.clone()), "{key:?}");
-        assert_eq!(seal(Some(signature), b"tree 2\n"), Seal::Void("a signature of something else"), "{key:?}");
+        assert_eq!(signed_by(Some(signature), CONTENT), SignedBy::By(key.clone()), "{key:?}");
+        assert_eq!(signed_by(Some(signature), b"tree 2\n"), SignedBy::Void("a signature of something else"), "{key:?}");
     }
 }
 
 #[test]
 fn attack_87_88_what_proves_nothing_is_told_apart() {
-    assert_eq!(seal(None, CONTENT), Seal::None);
-    let void = |signature: &[u8]| match seal(Some(signature), CONTENT) {
-        Seal::Void(why) => why,
-        other @ (Seal::By(_) | Seal::None) => panic!("{other:?}"),
+    assert_eq!(signed_by(None, CONTENT), SignedBy::None);
+    let void = |signature: &[u8]| match signed_by(Some(signature), CONTENT) {
+        SignedBy::Void(why) => why,
+        other @ (SignedBy::By(_) | SignedBy::None) => panic!("{other:?}"),
     };
     assert!(void(b"-----BEGIN PGP SIGNATURE-----\n\niQ==\n-----END PGP SIGNATURE-----").contains("OpenPGP"));
     assert!(void(b"").contains("cannot be read"));
@@ -61,8 +61,8 @@ fn attack_87_88_what_proves_nothing_is_told_apart() {
     for at in 0..bytes.len() {
         let mut changed = bytes.clone();
         changed[at] ^= 1;
-        let seal = seal(Some(armoured(&changed, KIND).as_bytes()), CONTENT);
-        assert!(matches!(seal, Seal::Void(_)), "byte {at}: {seal:?}");
+        let signed_by = signed_by(Some(armoured(&changed, KIND).as_bytes()), CONTENT);
+        assert!(matches!(signed_by, SignedBy::Void(_)), "byte {at}: {signed_by:?}");
         let cut = armoured(&bytes[..at], KIND);
         assert!(!void(cut.as_bytes()).is_empty());
     }

@@ -1,7 +1,7 @@
 //! The room `git` against the real thing: `git http-backend` over HTTP, and repositories on this machine.
 
+mod authors;
 mod faults;
-mod makers;
 mod packs;
 mod push;
 mod read;

@@ -2,8 +2,8 @@
 
 use super::world::World;
 use std::time::Duration;
-use tidegate::cluster::gap;
-use tidegate::cluster::lease::{Inherited, Lease, Notes, Timing, Turn};
+use tidegate::cluster::lease::{Inherited, Lease, LeaseAnnotations, Timing, Turn};
+use tidegate::cluster::unobserved;
 use tidegate::record::state::Time;
 use tokio::time::Instant;
 
@@ -24,12 +24,16 @@ async fn one_leads_the_other_takes_over_and_the_first_notices(world: World) {
     let (mut first, mut second) = (contender("first"), contender("second"));
     let start = Instant::now();
     let at = |seconds| start + Duration::from_secs(seconds);
-    let notes = Notes { anchor: Some(TIP.parse().unwrap()), gaps: Some(gap::parse(EARLIER)), floor: 0 };
-    let none = Notes::default();
+    let notes =
+        LeaseAnnotations { anchor: Some(TIP.parse().unwrap()), gaps: Some(unobserved::parse(EARLIER)), floor: 0 };
+    let none = LeaseAnnotations::default();
 
     let turn = first.turn(&notes, start, wall(0)).await;
     let Turn::Leading { held, inherited: Some(found) } = turn else { panic!("{turn:?}") };
-    assert_eq!((held.epoch(), found), (1, Inherited { anchor: Some(TIP.parse().unwrap()), gaps: gap::parse(EARLIER) }));
+    assert_eq!(
+        (held.epoch(), found),
+        (1, Inherited { anchor: Some(TIP.parse().unwrap()), gaps: unobserved::parse(EARLIER) })
+    );
     let turn = first.turn(&notes, at(5), wall(5)).await;
     assert!(matches!(turn, Turn::Leading { inherited: None, .. }), "{turn:?}");
 
@@ -42,7 +46,7 @@ async fn one_leads_the_other_takes_over_and_the_first_notices(world: World) {
     assert!(!held.still(at(15)));
     assert_eq!(taken.epoch(), 2);
     let gaps = format!("{EARLIER} 2026-03-01T12:00:05Z/2026-03-01T12:01:05Z");
-    assert_eq!(inherited, Some(Inherited { anchor: Some(TIP.parse().unwrap()), gaps: gap::parse(&gaps) }));
+    assert_eq!(inherited, Some(Inherited { anchor: Some(TIP.parse().unwrap()), gaps: unobserved::parse(&gaps) }));
 
     let turn = first.turn(&notes, at(22), wall(22)).await;
     assert!(matches!(&turn, Turn::Standby { holder: Some(holder), .. } if holder == "second"), "{turn:?}");
@@ -50,14 +54,14 @@ async fn one_leads_the_other_takes_over_and_the_first_notices(world: World) {
     let turn = first.turn(&none, at(23), wall(75)).await;
     let Turn::Leading { held, inherited: Some(found) } = turn else { panic!("{turn:?}") };
     let gaps = format!("{EARLIER} 2026-03-01T12:00:05Z/2026-03-01T12:01:05Z 2026-03-01T12:01:10Z/2026-03-01T12:01:15Z");
-    assert_eq!((held.epoch(), gap::print(&found.gaps)), (3, gaps));
+    assert_eq!((held.epoch(), unobserved::print(&found.gaps)), (3, gaps));
 }
 
 async fn of_many_who_want_a_free_lease_one_gets_it(world: World) {
     let now = Instant::now();
     let contend = |number: u8| {
         let mut lease = Lease::new(world.cluster.clone(), &format!("pod-{number}"), Timing::default());
-        async move { lease.turn(&Notes::default(), now, wall(0)).await }
+        async move { lease.turn(&LeaseAnnotations::default(), now, wall(0)).await }
     };
     let turns = futures::future::join_all((0..8).map(contend)).await;
     let leading = turns.iter().filter(|turn| matches!(turn, Turn::Leading { .. })).count();

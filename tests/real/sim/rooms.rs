@@ -6,7 +6,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tidegate::cluster::lease::{Lease, Notes, Timing, Turn};
+use tidegate::cluster::lease::{Lease, LeaseAnnotations, Timing, Turn};
 use tidegate::cluster::store::Observed;
 use tidegate::cluster::watch::Watches;
 use tidegate::manifest::object::Kind;
@@ -222,16 +222,16 @@ async fn a_lease_that_was_written_unseen_is_still_ours() {
     let api = world.api.as_ref().unwrap();
     let wall = |seconds| api.look(|world| world.now()) + chrono::TimeDelta::seconds(seconds);
     let now = tokio::time::Instant::now();
-    let turn = lease.turn(&Notes::default(), now, wall(0)).await;
+    let turn = lease.turn(&LeaseAnnotations::default(), now, wall(0)).await;
     assert!(matches!(turn, Turn::Leading { .. }), "{turn:?}");
     api.judge(|seen| match seen.what {
         What::Request { verb: Verb::Update, .. } => Verdict::After(Fault::Reset),
         What::Request { .. } | What::Event(_) => Verdict::Pass,
     });
-    let turn = lease.turn(&Notes::default(), now + Duration::from_secs(5), wall(5)).await;
+    let turn = lease.turn(&LeaseAnnotations::default(), now + Duration::from_secs(5), wall(5)).await;
     assert!(matches!(turn, Turn::Unknown { .. }), "{turn:?}");
     api.acquit();
-    let turn = lease.turn(&Notes::default(), now + Duration::from_secs(6), wall(6)).await;
+    let turn = lease.turn(&LeaseAnnotations::default(), now + Duration::from_secs(6), wall(6)).await;
     let Turn::Leading { held, inherited: None } = turn else { panic!("{turn:?}") };
     assert_eq!(held.epoch(), 1);
 }

@@ -186,7 +186,7 @@ fn is_for_nothing(plan: &RolloutPlan) -> bool {
         needs,
         lookups,
         questions,
-        attests,
+        review_queries,
         wake_at: _,
     } = plan;
     retreats.is_empty()
@@ -197,7 +197,7 @@ fn is_for_nothing(plan: &RolloutPlan) -> bool {
         && needs.is_empty()
         && lookups.is_empty()
         && questions.is_empty()
-        && attests.is_empty()
+        && review_queries.is_empty()
 }
 
 /// Whether two plans wait on the same. What is counted in whole seconds ends a part of a second sooner or later, and tells how far

@@ -1,5 +1,5 @@
 use super::super::super::testing::{World, manifest, moved};
-use super::super::{Looked, Records, Source};
+use super::super::{Poll, Records, Source};
 use super::*;
 use crate::forge::host::Pass;
 use crate::forge::host::testing::{Fault, REPOSITORY, Server};
@@ -30,27 +30,27 @@ async fn attack_22_another_repository_of_the_same_name_is_not_followed() {
         let (world, server) = (World::new().await, Server::start(kind).await);
         let mut source = pinned(&world, &server, kind, "c");
         let good = moved(&mut source, None).await;
-        assert!(matches!(source.look_up(None).await, Looked::Same));
+        assert!(matches!(source.look_up(None).await, Poll::Unchanged));
         assert_eq!(server.state().asked.len(), 1, "the host is asked only where something has moved");
 
         // Who has taken its name shows the same: there is nothing to follow, and nothing is written there.
-        assert!(matches!(source.look_up_to_write(None).await, Looked::Same));
+        assert!(matches!(source.look_up_to_write(None).await, Poll::Unchanged));
         says(&server, 200, "{\"id\": 666}");
-        assert!(matches!(source.look_up(None).await, Looked::Same));
-        assert!(matches!(source.look_up_to_write(None).await, Looked::Replaced(_)));
+        assert!(matches!(source.look_up(None).await, Poll::Unchanged));
+        assert!(matches!(source.look_up_to_write(None).await, Poll::WrongRepository(_)));
 
         // The same past, and one commit more.
         world.commit("main", &[("teams/shop/a/app.yaml", Some(&manifest("a", "a:evil")))]).await;
         for _ in 0..2 {
             let looked = source.look_up(None).await;
-            let Looked::Replaced(why) = looked else { panic!("{looked:?}") };
+            let Poll::WrongRepository(why) = looked else { panic!("{looked:?}") };
             assert!(why.contains("the number 666") && why.contains("means number 7"), "{why}");
             let view = source.offline(Git::Replaced(why), None).await;
             assert_eq!((&view.main.commit, &view.tips), (&good.main.commit, &good.tips));
         }
         // A process that has nothing of before believes nothing.
         let mut fresh = pinned(&world, &server, kind, "d");
-        assert!(matches!(fresh.look_up(None).await, Looked::Replaced(_)));
+        assert!(matches!(fresh.look_up(None).await, Poll::WrongRepository(_)));
         let view = fresh.offline(Git::Replaced("another".to_owned()), None).await;
         assert!(matches!(view.records, Records::Unreadable(_)) && view.main.commit.is_none());
 
@@ -60,7 +60,7 @@ async fn attack_22_another_repository_of_the_same_name_is_not_followed() {
         {
             says(&server, status, body);
             let looked = source.look_up(None).await;
-            let Looked::Away(why) = looked else { panic!("{status} {body}: {looked:?}") };
+            let Poll::Unreachable(why) = looked else { panic!("{status} {body}: {looked:?}") };
             assert!(why.starts_with("it is not known which repository lies there: "), "{why}");
         }
         server.state().fault = None;

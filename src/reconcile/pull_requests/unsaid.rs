@@ -1,8 +1,8 @@
 //! Comments that lead people on. Each is said once, when all else of a look is done but labels. One that the host fails to take for a moment is tried
 //! again, ever less often.
 
-use super::Clerk;
-use super::rests::backoff;
+use super::Worker;
+use super::request_backoff::backoff;
 use crate::forge::host::HostError;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -52,7 +52,7 @@ impl Unsaid {
     }
 }
 
-impl Clerk {
+impl Worker {
     /// Says what is due.
     pub(super) async fn remark(&mut self) {
         while self.unsaid.is_due() && self.setting.lead.held().is_some() {

@@ -40,7 +40,7 @@ pub enum Fate {
 
 /// Decides on the fate of each errand.
 #[derive(Clone)]
-pub struct Weather {
+pub struct FaultInjection {
     hook: Arc<dyn Fn(&Errand) -> Fate + Send + Sync>,
     /// What look-ups were answered, by their prefixes; each answer differs from the one before.
     answers: Arc<Mutex<BTreeMap<String, Vec<Tips>>>>,
@@ -48,7 +48,7 @@ pub struct Weather {
 
 type Tips = BTreeMap<RefName, CommitId>;
 
-impl Weather {
+impl FaultInjection {
     /// Lets `hook` decide.
     #[must_use]
     pub fn new(hook: impl Fn(&Errand) -> Fate + Send + Sync + 'static) -> Self {
@@ -68,17 +68,17 @@ impl Weather {
     }
 }
 
-impl fmt::Debug for Weather {
+impl fmt::Debug for FaultInjection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Weather")
+        f.write_str("FaultInjection")
     }
 }
 
 impl Store {
     /// What becomes of an errand, once it is on its way.
     pub(super) async fn fate(&self, errand: Errand) -> Result<Fate, GitError> {
-        let Some(weather) = &self.inner.config.weather else { return Ok(Fate::Pass) };
-        match (weather.hook)(&errand) {
+        let Some(fault_injection) = &self.inner.config.fault_injection else { return Ok(Fate::Pass) };
+        match (fault_injection.hook)(&errand) {
             Fate::Away => Err(away(&errand)),
             Fate::Late(time) => {
                 sleep(time).await;
@@ -90,9 +90,9 @@ impl Store {
 
     /// What is heard of a look-up.
     pub(super) fn heard(&self, prefixes: &[&str], tips: Tips, fate: &Fate) -> Result<Tips, GitError> {
-        match &self.inner.config.weather {
+        match &self.inner.config.fault_injection {
             Some(_) if *fate == Fate::Lost => Err(away(&Errand::LookUp)),
-            Some(weather) => Ok(weather.answered(prefixes, tips, fate)),
+            Some(fault_injection) => Ok(fault_injection.answered(prefixes, tips, fate)),
             None => Ok(tips),
         }
     }

@@ -1,6 +1,6 @@
 //! The ends of our requests: people are told why one asks for nothing any more, and what has come in its place.
 
-use super::{Clerk, Line};
+use super::{Line, Worker};
 use crate::forge::branch::{Asks, Head, propose_prefix};
 use crate::forge::host::HostError;
 use crate::forge::pull::{self, Found, Request, Standing};
@@ -11,7 +11,7 @@ use crate::record::history::{self, voids};
 use crate::record::state::{Consumed, RolloutState, Void};
 use std::collections::BTreeMap;
 
-impl Clerk {
+impl Worker {
     /// Tells people why a request of ours asks for nothing any more, once it is closed, or by closing it. One that cannot be closed keeps no
     /// other open: what is wrong with it is what comes back if nothing worse is.
     pub(super) async fn tidy(

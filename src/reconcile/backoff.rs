@@ -22,7 +22,7 @@ pub(super) async fn changed<T>(of: &mut watch::Receiver<T>) {
 }
 
 /// Wakes whoever looks at the host when that tells of something: at once where it was quiet, and ever later while it goes on.
-pub(super) struct Bell {
+pub(super) struct WakeUp {
     told: watch::Receiver<()>,
     /// When it was looked at last because it had told of something.
     last: Option<Instant>,
@@ -30,7 +30,7 @@ pub(super) struct Bell {
     pause: Duration,
 }
 
-impl Bell {
+impl WakeUp {
     /// Nothing told yet.
     pub(super) fn new(told: watch::Receiver<()>) -> Self {
         Self { told, last: None, pause: SHORTEST }
@@ -61,7 +61,7 @@ impl Bell {
 
 /// Why nothing came of it this time.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Setback {
+pub(super) enum Error {
     /// The host's API.
     #[error(transparent)]
     Host(#[from] HostError),
@@ -72,7 +72,7 @@ pub(super) enum Setback {
 
 /// How it went so far.
 #[derive(Default)]
-pub(super) struct Patience {
+pub(super) struct Backoff {
     /// What was told of last.
     trouble: Option<String>,
     /// How often in a row it came to nothing.
@@ -81,23 +81,23 @@ pub(super) struct Patience {
     aside: Option<String>,
 }
 
-impl Patience {
+impl Backoff {
     /// Whether nothing went wrong the last time.
     pub(super) fn is_fine(&self) -> bool {
         self.tries == 0
     }
 
     /// How long to wait now; `what` is said of trouble that is new.
-    pub(super) fn after(&mut self, done: Result<(), Setback>, poll: Duration, what: &str) -> Duration {
-        let Err(setback) = done else {
+    pub(super) fn after(&mut self, done: Result<(), Error>, poll: Duration, what: &str) -> Duration {
+        let Err(error) = done else {
             (self.trouble, self.tries) = (None, 0);
             return poll;
         };
-        let limited = match &setback {
-            Setback::Host(HostError::Limited(seconds)) => Some(Duration::from_secs(seconds.unsigned_abs())),
-            Setback::Host(_) | Setback::Git(_) => None,
+        let limited = match &error {
+            Error::Host(HostError::Limited(seconds)) => Some(Duration::from_secs(seconds.unsigned_abs())),
+            Error::Host(_) | Error::Git(_) => None,
         };
-        let text = setback.to_string();
+        let text = error.to_string();
         if self.trouble.as_ref() != Some(&text) && limited.is_none() {
             tracing::warn!(error = text, "{what}; tries again");
         }
@@ -121,7 +121,7 @@ mod tests {
     use tokio::time::{Instant, timeout};
 
     /// How often the host was looked at within that time, while it tells of something so often.
-    async fn looks(bell: &mut Bell, tell: &watch::Sender<()>, often: Duration, within: Duration) -> u32 {
+    async fn looks(wake_up: &mut WakeUp, tell: &watch::Sender<()>, often: Duration, within: Duration) -> u32 {
         let telling = async {
             loop {
                 tell.send_replace(());
@@ -131,8 +131,8 @@ mod tests {
         let mut looks = 0;
         let looking = async {
             loop {
-                bell.rung().await;
-                bell.heed();
+                wake_up.rung().await;
+                wake_up.heed();
                 looks += 1;
             }
         };
@@ -144,20 +144,20 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn attack_72_a_host_that_tells_without_end_is_looked_at_ever_less_often() {
         let (tell, told) = watch::channel(());
-        let mut bell = Bell::new(told);
+        let mut wake_up = WakeUp::new(told);
         let often = Duration::from_millis(100);
         // After 1, 2, 4, 8 and 16 seconds more, ...
-        assert_eq!(looks(&mut bell, &tell, often, Duration::from_millis(32_500)).await, 6);
+        assert_eq!(looks(&mut wake_up, &tell, often, Duration::from_millis(32_500)).await, 6);
         // ... and then each half a minute.
-        assert_eq!(looks(&mut bell, &tell, often, Duration::from_secs(3600)).await, 120);
+        assert_eq!(looks(&mut wake_up, &tell, often, Duration::from_secs(3600)).await, 120);
     }
 
     #[tokio::test(start_paused = true)]
     async fn attack_72_nobody_gets_many_looks_by_waiting_between_words() {
         for seconds in 1..120 {
             let (tell, told) = watch::channel(());
-            let (mut bell, often) = (Bell::new(told), Duration::from_secs(seconds));
-            let looks = looks(&mut bell, &tell, often, Duration::from_secs(3600)).await;
+            let (mut wake_up, often) = (WakeUp::new(told), Duration::from_secs(seconds));
+            let looks = looks(&mut wake_up, &tell, often, Duration::from_secs(3600)).await;
             assert!(looks <= 125, "{looks} in an hour with a word each {seconds} s");
         }
     }
@@ -165,17 +165,17 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_is_told_after_a_quiet_time_is_looked_at_at_once() {
         let (tell, told) = watch::channel(());
-        let mut bell = Bell::new(told);
-        looks(&mut bell, &tell, Duration::from_secs(1), Duration::from_secs(600)).await;
+        let mut wake_up = WakeUp::new(told);
+        looks(&mut wake_up, &tell, Duration::from_secs(1), Duration::from_secs(600)).await;
         let mut waited = Vec::new();
         for quiet in [60, 0, 0, 60, 0].map(Duration::from_secs) {
-            bell.heed();
+            wake_up.heed();
             let telling = async {
                 sleep(quiet).await;
                 tell.send_replace(());
                 Instant::now()
             };
-            let ((), told) = tokio::join!(bell.rung(), telling);
+            let ((), told) = tokio::join!(wake_up.rung(), telling);
             waited.push(told.elapsed());
         }
         assert_eq!(waited, [0, 1, 2, 0, 1].map(Duration::from_secs));
@@ -184,13 +184,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_is_told_while_the_host_is_looked_at_is_not_lost() {
         let (tell, told) = watch::channel(());
-        let (mut bell, begun) = (Bell::new(told), Instant::now());
-        bell.heed();
+        let (mut wake_up, begun) = (WakeUp::new(told), Instant::now());
+        wake_up.heed();
         tell.send_replace(());
-        bell.rung().await;
+        wake_up.rung().await;
         assert_eq!(begun.elapsed(), SHORTEST);
-        bell.heed();
+        wake_up.heed();
         drop(tell);
-        assert!(timeout(Duration::from_secs(3600), bell.rung()).await.is_err(), "nobody tells of anything any more");
+        assert!(timeout(Duration::from_secs(3600), wake_up.rung()).await.is_err(), "nobody tells of anything any more");
     }
 }

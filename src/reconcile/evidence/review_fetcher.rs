@@ -1,13 +1,13 @@
 //! Asking a Git host who approved a decision: each in a task of its own. What Git can tell is asked of Git.
 
-use super::{Collector, Notary};
+use super::{Collector, SignatureVerifier};
 use crate::forge::host::{Host, HostError, Opened, Pulled, Shown};
-use crate::gate::proof::{Account, Being, Evidence, Maker, Merged, Permission, Review, Says, Testimony, User};
+use crate::gate::proof::{Account, Author, Being, Evidence, Merged, Permission, Review, ReviewEvidence, Says, User};
 use crate::git::{Changed, GitError, Made, RefName, Store};
 use crate::manifest::ids::{CommitId, RolloutId};
 use crate::manifest::raw::Trust;
 use crate::manifest::team::Team;
-use crate::plan::evidence::{Attest, Request, Version};
+use crate::plan::evidence::{Request, ReviewQuery, Version};
 use crate::reconcile::clock::Clock;
 use crate::reconcile::source::Branches;
 use crate::record::state::{By, Rule, Time};
@@ -29,7 +29,7 @@ const COMMITS: usize = 250;
 const REMADE: usize = 1_000;
 
 /// Who tells how decisions came to their branch.
-pub struct Witness {
+pub struct ReviewFetcher {
     /// The Git host: one question at a time.
     pub host: Mutex<Host>,
     /// The repository.
@@ -52,36 +52,42 @@ enum Silence {
 impl Collector {
     /// The same, with somebody who can tell who approved.
     #[must_use]
-    pub fn with(self, witness: Option<Witness>) -> Self {
-        Self { witness: witness.map(Arc::new), ..self }
+    pub fn with(self, review_fetcher: Option<ReviewFetcher>) -> Self {
+        Self { review_fetcher: review_fetcher.map(Arc::new), ..self }
     }
 
     /// The same, with somebody who can tell who has signed.
     #[must_use]
-    pub fn reading(self, notary: Option<Notary>) -> Self {
-        Self { notary: notary.map(Arc::new), ..self }
+    pub fn reading(self, signature_verifier: Option<SignatureVerifier>) -> Self {
+        Self { signature_verifier: signature_verifier.map(Arc::new), ..self }
     }
 
     /// Asks who approved decisions about a rollout, unless that is under way already.
-    pub fn attest(&self, rollout: &RolloutId, attests: &[Attest]) {
-        for attest in attests {
-            let key = (rollout.clone(), attest.asked.clone());
+    pub fn fetch_reviews(&self, rollout: &RolloutId, review_queries: &[ReviewQuery]) {
+        for review_query in review_queries {
+            let key = (rollout.clone(), review_query.asked.clone());
             if !self.known().attesting.insert(key.clone()) {
                 continue;
             }
-            let (witness, notary) = (self.witness.clone(), self.notary.clone());
+            let (review_fetcher, signature_verifier) = (self.review_fetcher.clone(), self.signature_verifier.clone());
             let (clock, shared) = (self.clock.clone(), Arc::clone(&self.shared));
-            let attest = attest.clone();
+            let review_query = review_query.clone();
             self.spawn(async move {
-                let told = match (attest.asked.rule.by, &witness, &notary) {
-                    (By::Reviews, Some(witness), _) => match witness.pulled(&attest.asked.commit).await {
-                        Ok(Some(pulled)) => witness.tell(&clock, &attest, pulled).await,
-                        Ok(None) => Ok((Evidence::Pushed, clock.now())),
-                        Err(silence) => Err(silence),
-                    },
-                    (By::Signatures, _, Some(notary)) => {
+                let told = match (review_query.asked.rule.by, &review_fetcher, &signature_verifier) {
+                    (By::Reviews, Some(review_fetcher), _) => {
+                        match review_fetcher.pulled(&review_query.asked.commit).await {
+                            Ok(Some(pulled)) => review_fetcher.tell(&clock, &review_query, pulled).await,
+                            Ok(None) => Ok((Evidence::Pushed, clock.now())),
+                            Err(silence) => Err(silence),
+                        }
+                    }
+                    (By::Signatures, _, Some(signature_verifier)) => {
                         let at = clock.now();
-                        notary.tell(&attest, at).await.map(|evidence| (evidence, at)).map_err(Silence::from)
+                        signature_verifier
+                            .tell(&review_query, at)
+                            .await
+                            .map(|evidence| (evidence, at))
+                            .map_err(Silence::from)
                     }
                     (By::Reviews, None, _) => {
                         Err(Silence::Odd("this installation names no Git host with reviews".to_owned()))
@@ -96,7 +102,7 @@ impl Collector {
                 let mut known = shared.known();
                 known.attesting.remove(&key);
                 known.tell([key.0.clone()].into());
-                known.of(&key.0).proofs.insert(key.1, Testimony { evidence, at });
+                known.of(&key.0).proofs.insert(key.1, ReviewEvidence { evidence, at });
                 drop(known);
                 shared.woken.notify_one();
             });
@@ -104,7 +110,7 @@ impl Collector {
     }
 }
 
-impl Witness {
+impl ReviewFetcher {
     /// The pull request that a commit came by to its branch.
     async fn pulled(&self, commit: &CommitId) -> Result<Option<Pulled>, Silence> {
         let decisions = self.branches.decisions.short();
@@ -120,10 +126,15 @@ impl Witness {
 
     /// How a decision came to its branch by that pull request, and since when that can change: who made a commit stays who did, however
     /// long it took to ask, but reviews and rights do not.
-    async fn tell(&self, clock: &Clock, attest: &Attest, pulled: Pulled) -> Result<(Evidence, Time), Silence> {
-        let Changed { merged, mut files } = self.store.changed(&attest.asked.commit).await?;
+    async fn tell(
+        &self,
+        clock: &Clock,
+        review_query: &ReviewQuery,
+        pulled: Pulled,
+    ) -> Result<(Evidence, Time), Silence> {
+        let Changed { merged, mut files } = self.store.changed(&review_query.asked.commit).await?;
         // Git may take long for that, so the host is not held.
-        let made = match &attest.version {
+        let made = match &review_query.version {
             Some(version) => made(&self.store, &self.branches.main, version).await?,
             None => Vec::new(),
         };
@@ -138,12 +149,12 @@ impl Witness {
             (None, None) => return Err(Silence::Odd(format!("pull request {number} has no one head"))),
         };
         // A commit that a host takes for the merge may bring something else than what was reviewed.
-        if host.blob(&head, &attest.asked.path).await?.as_ref() != Some(&attest.asked.blob) {
-            files.insert(attest.asked.path.clone(), None);
+        if host.blob(&head, &review_query.asked.path).await?.as_ref() != Some(&review_query.asked.blob) {
+            files.insert(review_query.asked.path.clone(), None);
         }
         let own = host.ids().await?.user;
-        let ours = author.id == own && is_asked(attest, &head);
-        let makers = if ours { [Maker::Ourselves].into() } else { commits.iter().flat_map(makers).collect() };
+        let ours = author.id == own && is_asked(review_query, &head);
+        let authors = if ours { [Author::Ourselves].into() } else { commits.iter().flat_map(authors).collect() };
         drop(host);
         let writers = self.writers(made).await?;
         let mut host = self.host.lock().await;
@@ -157,19 +168,19 @@ impl Witness {
         // Nobody speaks by our own account, whatever the host takes it for, and whatever team it is in.
         accounts.iter_mut().filter(|(user, _)| user.id == own).for_each(|(_, account)| account.being = Being::Machine);
         let (base, by, changes) = (pulled.base, pulled.by, files);
-        let teams = match teams(&mut host, &attest.asked.rule, &reviews, &accounts).await {
+        let teams = match teams(&mut host, &review_query.asked.rule, &reviews, &accounts).await {
             Err(error @ HostError::Refused { status: 403..=405, .. }) => {
                 return Ok((Evidence::Unseen(error.to_string()), clock.now()));
             }
             told => told?,
         };
-        let merged = Merged { number, base, head, author, by, makers, writers, changes, reviews, accounts, teams };
+        let merged = Merged { number, base, head, author, by, authors, writers, changes, reviews, accounts, teams };
         Ok((Evidence::Merged(Box::new(merged)), at))
     }
 
     /// Who made a version, each with one of its commits. Git tells the addresses, the host whose they are, and from whose commits it made
     /// one that it has squashed or rebased. Others ask the host in between.
-    async fn writers(&self, made: Vec<Made>) -> Result<BTreeMap<Maker, CommitId>, Silence> {
+    async fn writers(&self, made: Vec<Made>) -> Result<BTreeMap<Author, CommitId>, Silence> {
         let alone = made.iter().filter(|made| made.parents < 2);
         let alone: Vec<CommitId> = alone.map(|made| made.commit.clone()).collect();
         let mut people: BTreeMap<_, CommitId> = BTreeMap::new();
@@ -185,17 +196,17 @@ impl Witness {
         let mut writers = BTreeMap::new();
         for commit in people.into_values() {
             let shown = self.host.lock().await.commit(&commit).await?;
-            for maker in makers(&shown) {
+            for maker in authors(&shown) {
                 writers.entry(maker).or_insert_with(|| commit.clone());
             }
         }
-        self.remakers(alone, &mut writers).await?;
+        self.rewriters(alone, &mut writers).await?;
         Ok(writers)
     }
 
     /// Adds who opened the pull requests that the host made these commits of, and who made what those had. That may have been made so too:
     /// squashed to a branch that was then squashed to main.
-    async fn remakers(&self, alone: Vec<CommitId>, writers: &mut BTreeMap<Maker, CommitId>) -> Result<(), Silence> {
+    async fn rewriters(&self, alone: Vec<CommitId>, writers: &mut BTreeMap<Author, CommitId>) -> Result<(), Silence> {
         let mut pulls = BTreeSet::new();
         let mut known: BTreeSet<CommitId> = alone.iter().cloned().collect();
         // Each with the commit of main that it became.
@@ -224,14 +235,14 @@ impl Witness {
     }
 
     /// Who opened a pull request and who made its commits, and those of them that are no merges.
-    async fn hands(&self, Opened { number, author }: Opened) -> Result<(BTreeSet<Maker>, Vec<CommitId>), Silence> {
+    async fn hands(&self, Opened { number, author }: Opened) -> Result<(BTreeSet<Author>, Vec<CommitId>), Silence> {
         let author = author.ok_or_else(|| gone(number))?;
         let commits = self.host.lock().await.commits(number).await?;
         if commits.is_empty() {
             return Err(Silence::Odd(format!("the Git host lists no commits of pull request {number}")));
         }
         let alone = commits.iter().filter(|shown| shown.parents.len() < 2).map(|shown| shown.commit.clone());
-        Ok((commits.iter().flat_map(makers).chain([Maker::User(author)]).collect(), alone.collect()))
+        Ok((commits.iter().flat_map(authors).chain([Author::User(author)]).collect(), alone.collect()))
     }
 }
 
@@ -245,18 +256,19 @@ fn gone(number: u64) -> Silence {
 
 /// Whether a decision is what we have asked, to the letter, and what was merged is the very head that we have asked it by: then
 /// it does not matter who made its commits. What somebody else has pushed to our branch has been asked by nobody.
-fn is_asked(attest: &Attest, head: &CommitId) -> bool {
-    let Some(Request { letters, head: asked }) = &attest.request else { return false };
-    asked.as_ref() == Some(head) && letters.contains(&(attest.asked.path.clone(), attest.asked.blob.clone()))
+fn is_asked(review_query: &ReviewQuery, head: &CommitId) -> bool {
+    let Some(Request { letters, head: asked }) = &review_query.request else { return false };
+    asked.as_ref() == Some(head)
+        && letters.contains(&(review_query.asked.path.clone(), review_query.asked.blob.clone()))
 }
 
 /// The commits that made a version, as Git tells.
 pub(super) async fn made(store: &Store, main: &RefName, version: &Version) -> Result<Vec<Made>, GitError> {
-    match store.makers(&version.commit, &version.stable).await {
+    match store.authors(&version.commit, &version.stable).await {
         // Main is fetched without its past.
         Err(GitError::Missing(_)) => {
             store.deepen(main).await?;
-            store.makers(&version.commit, &version.stable).await
+            store.authors(&version.commit, &version.stable).await
         }
         made => made,
     }
@@ -286,10 +298,10 @@ fn tip(commits: &[Shown]) -> Option<CommitId> {
     }
 }
 
-fn makers(shown: &Shown) -> BTreeSet<Maker> {
+fn authors(shown: &Shown) -> BTreeSet<Author> {
     let maker = |by: &Result<User, String>| match by {
-        Ok(user) => Maker::User(user.clone()),
-        Err(address) => Maker::Unknown(address.clone()),
+        Ok(user) => Author::User(user.clone()),
+        Err(address) => Author::Unknown(address.clone()),
     };
     shown.by.iter().map(maker).collect()
 }
@@ -321,7 +333,7 @@ mod tests {
         let [ours, other] = [fixture::commit(1), fixture::commit(2)];
         let is_asked = |through: &str, head: Option<&CommitId>| {
             let request = Some(Request { letters: [letter(through)].into(), head: head.cloned() });
-            is_asked(&Attest { asked: asked.clone(), request, version: None }, &ours)
+            is_asked(&ReviewQuery { asked: asked.clone(), request, version: None }, &ours)
         };
         assert!(is_asked("promotion", Some(&ours)));
         assert!(!is_asked("half", Some(&ours)), "another word");
@@ -330,7 +342,7 @@ mod tests {
     }
 
     /// Who tells of commits on GitHub, and the host.
-    async fn witness() -> (Witness, Server, World) {
+    async fn review_fetcher() -> (ReviewFetcher, Server, World) {
         let (world, server) = (World::new().await, Server::start(HostKind::Github).await);
         let token_file = world.dir.path().join("token");
         std::fs::write(&token_file, "token").unwrap();
@@ -341,7 +353,7 @@ mod tests {
         let source = world.source("c");
         let (store, branches) = (source.store().clone(), source.branches().clone());
         server.state().page = Some(250);
-        (Witness { host: Mutex::new(host), store, branches }, server, world)
+        (ReviewFetcher { host: Mutex::new(host), store, branches }, server, world)
     }
 
     /// A commit of somebody, on top of another.
@@ -363,7 +375,7 @@ mod tests {
 
     #[tokio::test]
     async fn attack_74_who_made_what_was_squashed_twice_made_the_version() {
-        let (witness, server, _world) = witness().await;
+        let (review_fetcher, server, _world) = review_fetcher().await;
         let [main, develop, own, merge, below] = ["a", "b", "c", "d", "0"].map(sha);
         // To `develop`, and from there to main, by a squash each time.
         let (inner, outer) = (pull(10, "eve", &develop, "develop"), pull(20, "ana", &main, "main"));
@@ -378,11 +390,11 @@ mod tests {
             (format!("commits/{own}/pulls"), json!([inner])),
         ]
         .into();
-        let writers = witness.writers(vec![alone(&main)]).await.unwrap();
-        let named = |maker: &Maker| match maker {
-            Maker::User(user) => user.login.clone(),
-            Maker::Unknown(address) => address.clone(),
-            Maker::Ourselves => "we".to_owned(),
+        let writers = review_fetcher.writers(vec![alone(&main)]).await.unwrap();
+        let named = |maker: &Author| match maker {
+            Author::User(user) => user.login.clone(),
+            Author::Unknown(address) => address.clone(),
+            Author::Ourselves => "we".to_owned(),
         };
         let who: BTreeSet<String> = writers.keys().map(named).collect();
         let people = ["ana", "eve", "host@example.org", "mallory@example.org", "carol@example.org"];
@@ -392,7 +404,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_version_of_too_many_squashed_commits_is_not_looked_through() {
-        let (witness, server, _world) = witness().await;
+        let (review_fetcher, server, _world) = review_fetcher().await;
         let squashed = ["a", "b", "c", "d", "e"].map(sha);
         for (number, became) in (1..).zip(&squashed) {
             let commits =
@@ -405,7 +417,7 @@ mod tests {
             ];
             server.state().there.extend(there);
         }
-        let error = witness.writers(squashed.iter().map(|commit| alone(commit)).collect()).await.unwrap_err();
+        let error = review_fetcher.writers(squashed.iter().map(|commit| alone(commit)).collect()).await.unwrap_err();
         assert!(error.to_string().contains("more than 1000 commits"), "{error}");
         let asked = server.state().asked.iter().filter(|(what, _)| what.contains("0000")).count();
         assert_eq!(asked, 0, "nothing is asked about any of them");

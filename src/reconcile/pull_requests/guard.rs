@@ -1,7 +1,7 @@
 //! Asks the Git host whether the decisions branch is kept for those who may decide, while a run has a gate that an approval opens, or people
 //! are asked to let objects go.
 
-use super::Clerk;
+use super::Worker;
 use crate::forge::host::HostError;
 use crate::forge::settings::{Branch, Settings};
 use crate::gate::approval;
@@ -36,7 +36,7 @@ fn judged(rules: &Rules, words: &str) -> Guard {
     }
 }
 
-impl Clerk {
+impl Worker {
     /// Looks at the rules of the decisions branch. While the host is away what it said last holds.
     pub(super) async fn guard(&mut self) -> Result<(), HostError> {
         let host = &mut self.setting.host;

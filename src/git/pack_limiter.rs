@@ -43,7 +43,7 @@ enum Part {
 }
 
 /// The measure of one answer to a fetch.
-pub(super) struct Gauge {
+pub(super) struct PackLimiter {
     frame: Frame,
     part: Part,
     /// Objects that are to come.
@@ -57,7 +57,7 @@ pub(super) struct Gauge {
     left: u64,
 }
 
-impl Gauge {
+impl PackLimiter {
     /// For an answer that may have `bytes`.
     pub(super) fn new(bytes: u64) -> Self {
         Self {
@@ -298,10 +298,10 @@ mod tests {
 
     fn passes(objects: &[Vec<u8>]) -> Result<(), GitError> {
         let pack = pack(objects);
-        let whole = Gauge::new(1 << 20).pass(&answer(&pack));
-        let mut slow = Gauge::new(1 << 20);
+        let whole = PackLimiter::new(1 << 20).pass(&answer(&pack));
+        let mut slow = PackLimiter::new(1 << 20);
         let bytewise = answer(&pack).chunks(1).try_for_each(|byte| slow.pass(byte));
-        let unframed = Gauge::new(1 << 20).pass(&[packet(b"NAK\n"), pack].concat());
+        let unframed = PackLimiter::new(1 << 20).pass(&[packet(b"NAK\n"), pack].concat());
         let text = |result: &Result<(), GitError>| result.as_ref().map_err(ToString::to_string).copied();
         assert_eq!(text(&whole), text(&bytewise));
         assert_eq!(text(&whole), text(&unframed));
@@ -347,7 +347,10 @@ mod tests {
         {
             assert!(matches!(passes(&objects), Err(GitError::Corrupt { .. })));
         }
-        assert!(matches!(Gauge::new(9).pass(b"zzzz"), Err(GitError::Corrupt { .. })));
-        assert!(matches!(Gauge::new(9).pass(&answer(&pack(&[vec![0x31, 1, 2, 3]]))), Err(GitError::Corrupt { .. })));
+        assert!(matches!(PackLimiter::new(9).pass(b"zzzz"), Err(GitError::Corrupt { .. })));
+        assert!(matches!(
+            PackLimiter::new(9).pass(&answer(&pack(&[vec![0x31, 1, 2, 3]]))),
+            Err(GitError::Corrupt { .. })
+        ));
     }
 }

@@ -16,7 +16,7 @@ use tidegate::sim::kube_api::{self, Seen, Verb, Verdict, What};
 const BUSY: u64 = 200_000;
 
 /// The faults, and how far their counts are.
-pub(crate) struct Weather {
+pub(crate) struct FaultInjection {
     faults: Vec<Fault>,
     host: Mutex<Host>,
     at: Time,
@@ -45,7 +45,7 @@ struct Counts {
     late: u64,
 }
 
-impl Weather {
+impl FaultInjection {
     pub(crate) fn new(faults: &[Fault], repository: &Path, at: Time) -> Self {
         let host = Mutex::new(Host::open(repository));
         Self { faults: faults.to_vec(), host, at, counts: Mutex::default(), version: AtomicU64::new(0) }

@@ -1,5 +1,5 @@
 use super::super::super::testing::{DECISIONS, STATE, World, id, manifest, moved, steady};
-use super::super::{Looked, Records, Source, View};
+use super::super::{Poll, Records, Source, View};
 use crate::git::Signing;
 use crate::manifest::ids::CommitId;
 use crate::record::store::print_state;
@@ -105,9 +105,9 @@ async fn attack_87_92_main_is_followed_only_if_someone_who_may_has_signed_its_ti
     let unread = |view: &View| view.main.why_unreadable().map(str::to_owned);
     let missing = unread(&*moved(&mut source, None).await).unwrap();
     assert!(missing.starts_with("UnverifiedSource: the list of signers ") && missing.contains("allowed"), "{missing}");
-    assert!(matches!(source.look_up(None).await, Looked::Same), "what is held is not looked at again and again");
+    assert!(matches!(source.look_up(None).await, Poll::Unchanged), "what is held is not looked at again and again");
     allow(&[OURS]);
-    assert!(matches!(source.look_up(None).await, Looked::Same), "nobody has signed it");
+    assert!(matches!(source.look_up(None).await, Poll::Unchanged), "nobody has signed it");
 
     // A signed tip vouches for all that lies behind it, and what it shows is the last good state from then on.
     world.commit_signed("main", &[("teams/shop/a/app.yaml", Some(&manifest("a", "a:2")))], &key(OURS)).await;

@@ -25,7 +25,7 @@ pub struct Leaf {
 }
 
 /// What lies directly in a directory.
-pub type Shelf = BTreeMap<RepoPath, Leaf>;
+pub type DirectoryIndex = BTreeMap<RepoPath, Leaf>;
 
 impl Store {
     /// What lies directly in each directory two levels below the root. Of one that cannot be read, or of one above them (the name of
@@ -33,7 +33,10 @@ impl Store {
     ///
     /// # Errors
     /// `Missing` when the commit is not there; never for what somebody has pushed there.
-    pub async fn shelves(&self, commit: &CommitId) -> Result<BTreeMap<String, Result<Shelf, GitError>>, GitError> {
+    pub async fn shelves(
+        &self,
+        commit: &CommitId,
+    ) -> Result<BTreeMap<String, Result<DirectoryIndex, GitError>>, GitError> {
         let commit = commit.clone();
         self.on_cache(move |inner, repository| {
             let mut walk = Walk::new(repository, &inner.config.limits)?;
@@ -47,12 +50,12 @@ impl Store {
     ///
     /// # Errors
     /// As [`Self::shelves`]; also why it cannot be read.
-    pub async fn shelf(&self, commit: &CommitId, dir: &RepoPath) -> Result<Option<Shelf>, GitError> {
+    pub async fn directory_index(&self, commit: &CommitId, dir: &RepoPath) -> Result<Option<DirectoryIndex>, GitError> {
         let (commit, dir) = (commit.clone(), dir.clone());
         self.on_cache(move |inner, repository| {
             let root = tree::root(repository, &commit)?;
             let Some(found) = tree::directory(repository, &root, &dir)? else { return Ok(None) };
-            Walk::new(repository, &inner.config.limits)?.shelf(&found, dir.as_str()).map(Some)
+            Walk::new(repository, &inner.config.limits)?.directory_index(&found, dir.as_str()).map(Some)
         })
         .await
     }
@@ -65,7 +68,7 @@ struct Walk<'r> {
     /// What is left of them for all directories.
     entries: usize,
     bytes: u64,
-    found: BTreeMap<String, Result<Shelf, GitError>>,
+    found: BTreeMap<String, Result<DirectoryIndex, GitError>>,
 }
 
 impl<'r> Walk<'r> {
@@ -79,7 +82,9 @@ impl<'r> Walk<'r> {
     fn open(&mut self, tree: Result<Tree<'_>, GitError>, at: &str, depth: usize) -> Result<(), GitError> {
         let read = match tree {
             Ok(tree) if depth > 0 => self.descend(&tree, at, depth),
-            Ok(tree) => self.shelf(&tree, at).map(|shelf| drop(self.found.insert(at.to_owned(), Ok(shelf)))),
+            Ok(tree) => self
+                .directory_index(&tree, at)
+                .map(|directory_index| drop(self.found.insert(at.to_owned(), Ok(directory_index)))),
             Err(error) => Err(error),
         };
         match read {
@@ -109,13 +114,13 @@ impl<'r> Walk<'r> {
         Ok(())
     }
 
-    fn shelf(&mut self, tree: &Tree<'_>, at: &str) -> Result<Shelf, GitError> {
+    fn directory_index(&mut self, tree: &Tree<'_>, at: &str) -> Result<DirectoryIndex, GitError> {
         let Limits { entries, fetch_bytes, blob_bytes, .. } = *self.limits;
         let most = entries / SHARE;
         if tree.len() > most {
             return Err(limit(&format!("the number of entries in {at}"), most));
         }
-        let (mut shelf, mut bytes) = (Shelf::new(), 0);
+        let (mut directory_index, mut bytes) = (DirectoryIndex::new(), 0);
         for entry in tree.iter() {
             // What no path can name is none of ours.
             let Some(path) = tree::below(at, &entry) else { continue };
@@ -133,7 +138,7 @@ impl<'r> Walk<'r> {
                 Some("a submodule")
             };
             let id = entry.id().to_string().parse().expect("40 hex digits, because libgit2 was built for SHA-1");
-            if shelf.insert(path.clone(), Leaf { id, odd }).is_some() {
+            if directory_index.insert(path.clone(), Leaf { id, odd }).is_some() {
                 return Err(GitError::BadTree { path: path.into(), why: TWICE });
             }
         }
@@ -141,7 +146,7 @@ impl<'r> Walk<'r> {
         if bytes > most {
             return Err(limit(&format!("the size of all files in {at} in bytes"), most));
         }
-        self.take(tree.len(), bytes).map(|()| shelf)
+        self.take(tree.len(), bytes).map(|()| directory_index)
     }
 
     fn take(&mut self, entries: usize, bytes: u64) -> Result<(), GitError> {

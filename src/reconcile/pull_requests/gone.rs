@@ -1,7 +1,7 @@
 //! Requests whose branch is gone, where the policy names who may say no: whoever deletes a branch is not told by Git, but the host knows
 //! who closed its pull request.
 
-use super::Clerk;
+use super::Worker;
 use crate::forge::host::HostError;
 use crate::forge::pull::{Found, Ids, Standing};
 use crate::gate::approval;
@@ -60,7 +60,7 @@ pub(super) fn gone(view: &View) -> BTreeMap<String, Gone> {
     all
 }
 
-impl Clerk {
+impl Worker {
     /// Tells plans whose the noes to these are. What has gone wrong so far is told of all. What is wrong with one says nothing of
     /// the others: that is what comes back if nothing worse does.
     pub(super) async fn hear(

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 
 /// The newest tip of the state branch that this process has believed.
 #[derive(Default)]
-pub(super) struct Seals(Option<CommitId>);
+pub(super) struct RecordSignatures(Option<CommitId>);
 
-impl Seals {
+impl RecordSignatures {
     /// Why the state tip is not believed: it, or a commit between it and what was believed last, is not signed by a key that
     /// is trusted. The newest tip that any leader knew was believed by that leader; it still has to be signed if it is the
     /// tip, as there may have been no key then.

@@ -20,7 +20,7 @@ fn attack_74_a_move_of_the_rollout_in_the_middle_of_a_run_hides_nobody_who_made_
     assert_eq!(world.record().source.path.as_str(), format!("{new}/rollout.yaml"), "the record follows main");
     world.say(DecisionAction::Approve { through: "tenth".parse().unwrap() });
     let (run, promoted) = (world.record().run.unwrap(), world.record().promoted.unwrap());
-    let version = world.plan_now().attests.remove(0).version.unwrap();
+    let version = world.plan_now().review_queries.remove(0).version.unwrap();
     assert_eq!(version.commit, run.source);
     let paths: Vec<_> = version.stable.iter().flat_map(BTreeMap::keys).map(RepoPath::as_str).collect();
     assert_eq!(paths, [format!("{old}/rollout.yaml")]);
@@ -37,7 +37,7 @@ fn attack_74_who_made_a_version_is_known_in_the_place_of_one_that_a_rollback_bro
         world.want(CANARY, set("3"));
         world.settle();
         world.say(DecisionAction::Approve { through: "tenth".parse().unwrap() });
-        world.plan_now().attests.remove(0).version.unwrap().stable[1][&file].clone()
+        world.plan_now().review_queries.remove(0).version.unwrap().stable[1][&file].clone()
     };
     let mut world = World::new(QUICK, "1");
     world.settle();
@@ -73,7 +73,7 @@ fn attack_74_who_loosens_the_rollouts_file_with_a_change_that_needs_no_run_made_
     world.want(CANARY, sized("2", 6));
     world.settle();
     world.say(DecisionAction::Approve { through: "tenth".parse().unwrap() });
-    let version = world.plan_now().attests.remove(0).version.unwrap();
+    let version = world.plan_now().review_queries.remove(0).version.unwrap();
     let file: RepoPath = "teams/shop/podinfo/rollout.yaml".parse().unwrap();
     assert_eq!(version.stable[1][&file], Had::AsIn(first));
 }
@@ -91,7 +91,7 @@ fn attack_74_who_changes_the_job_before_a_step_made_the_version_that_it_tries_ou
     let had = |world: &mut World, directory: &str| {
         world.settle();
         world.say(DecisionAction::Approve { through: "tenth".parse().unwrap() });
-        let version = world.plan_now().attests.remove(0).version.unwrap();
+        let version = world.plan_now().review_queries.remove(0).version.unwrap();
         version.stable[1].get(&format!("{directory}/smoke.yaml").parse::<RepoPath>().unwrap()).cloned()
     };
     let [old, new] = ["teams/shop/podinfo", "teams/shop/moved"];

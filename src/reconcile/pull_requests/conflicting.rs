@@ -1,6 +1,6 @@
 //! Pull requests that others open from the branches by which we ask, where hosts take one alone.
 
-use super::Clerk;
+use super::Worker;
 use crate::forge::host::HostError;
 use crate::forge::pull::Found;
 
@@ -8,7 +8,7 @@ use crate::forge::pull::Found;
 pub(super) const IN_THE_WAY: &str = "By this branch tidegate asks people, in a pull request of its own, and this one is in its place. So it is \
     closed. That is no answer.";
 
-impl Clerk {
+impl Worker {
     /// Hosts take one pull request from a branch to another. Where ours is refused, since somebody else has opened one from its branch, that
     /// one is closed, and the next look tries again.
     pub(super) async fn make_way(&mut self, error: HostError, branch: &str, base: &str) -> Result<(), HostError> {

@@ -53,7 +53,7 @@ fn request(view: &View, asked: (&str, &CommitId)) -> Option<Request> {
 
 fn requested(view: &View, asked: (&str, &CommitId), now: Time) -> Option<Request> {
     let (compare, record) = (&|_: &CommitId, _: &CommitId| None, &|path: &RepoPath| Some(format!("page of {path}")));
-    page::request(view, &Asker { instance: &instance(), main: "main", now, compare, record }, asked)
+    body::request(view, &Asker { instance: &instance(), main: "main", now, compare, record }, asked)
 }
 
 fn recorded(state: &mut RolloutState, head: &CommitId) {
@@ -167,7 +167,7 @@ async fn main_s_tip_is_pending_until_all_is_as_wanted() {
     let world = World::new().await;
     let mut source = world.source("c");
     let status =
-        |view: &View| standing::status(view).map(|(commit, Status { mark, text })| (commit, mark, text)).unwrap();
+        |view: &View| commit_status::status(view).map(|(commit, Status { mark, text })| (commit, mark, text)).unwrap();
     let view = seen(&world, &mut source, |_| {}).await;
     let tip = view.tips.main.clone().unwrap();
     let steady_now = seen(&world, &mut source, |state| state.run = None).await;
@@ -203,10 +203,10 @@ async fn c_7_what_a_promoted_version_tracks_is_no_part_of_what_main_says() {
     let promoted = state.promoted.as_mut().unwrap();
     (promoted.set, promoted.revision) = (set.id.clone(), set.revision.clone());
     let record = |sets| Record::written(state.clone(), None, &sets);
-    assert!(standing::promoted(&record([(set.id.clone(), Arc::clone(&set))].into()), &state, wanted));
+    assert!(commit_status::promoted(&record([(set.id.clone(), Arc::clone(&set))].into()), &state, wanted));
     let mut other = Set::clone(&set);
     other.files.insert("more.yaml".parse().unwrap(), ("b".repeat(40).parse().unwrap(), Arc::from(*b"")));
-    assert!(!standing::promoted(&record([(set.id.clone(), Arc::new(other))].into()), &state, wanted));
+    assert!(!commit_status::promoted(&record([(set.id.clone(), Arc::new(other))].into()), &state, wanted));
 }
 
 const DELETION: &str = "tidegate/prod/propose/shop/a/0-delete";

@@ -60,13 +60,13 @@ async fn attack_74_who_made_a_version_is_whoever_touched_its_files_since_the_one
     let tip = bed.origin.merge("side", "main");
     bed.sync().await;
     // Main was fetched without its past.
-    assert!(bed.store.makers(&id(&tip), std::slice::from_ref(&before)).await.is_err());
+    assert!(bed.store.authors(&id(&tip), std::slice::from_ref(&before)).await.is_err());
     bed.store.deepen(&branch("main")).await.unwrap();
-    assert_eq!(names(bed.store.makers(&id(&tip), std::slice::from_ref(&before)).await.unwrap()), ["ben", "eve"]);
-    assert_eq!(bed.store.makers(&id(&stable), std::slice::from_ref(&before)).await.unwrap(), []);
+    assert_eq!(names(bed.store.authors(&id(&tip), std::slice::from_ref(&before)).await.unwrap()), ["ben", "eve"]);
+    assert_eq!(bed.store.authors(&id(&stable), std::slice::from_ref(&before)).await.unwrap(), []);
     // A version that main never had: whoever made anything of it.
     let other = before.keys().map(|path| (path.clone(), Had::Blob("1".repeat(40).parse().unwrap()))).collect();
-    assert_eq!(names(bed.store.makers(&id(&tip), &[other]).await.unwrap()), ["ana", "ben", "eve"]);
+    assert_eq!(names(bed.store.authors(&id(&tip), &[other]).await.unwrap()), ["ana", "ben", "eve"]);
 }
 
 #[tokio::test]
@@ -79,16 +79,16 @@ async fn attack_74_who_moved_a_rollout_hides_nobody_who_had_changed_it_before() 
     let tip = bed.origin.commit_as("eve <eve@example.org>", "main", &moved, "moves");
     bed.sync().await;
     bed.store.deepen(&branch("main")).await.unwrap();
-    let makers = async |before: &[(&str, Had)]| {
+    let authors = async |before: &[(&str, Had)]| {
         let before = before.iter().map(|(file, had)| (path(file), had.clone())).collect();
-        names(bed.store.makers(&id(&tip), &[before]).await.unwrap())
+        names(bed.store.authors(&id(&tip), &[before]).await.unwrap())
     };
     let as_in = Had::AsIn(id(&stable));
-    assert_eq!(makers(&[(APP, as_in.clone()), (MOVED, Had::Nothing)]).await, ["ben", "eve"]);
-    assert_eq!(makers(&[(MOVED, as_in)]).await, ["eve"], "alone it tells of the move only");
+    assert_eq!(authors(&[(APP, as_in.clone()), (MOVED, Had::Nothing)]).await, ["ben", "eve"]);
+    assert_eq!(authors(&[(MOVED, as_in)]).await, ["eve"], "alone it tells of the move only");
     // Main has no such commit any more: all who ever touched the file.
     let gone = Had::AsIn("1".repeat(40).parse().unwrap());
-    assert_eq!(makers(&[(APP, gone), (MOVED, Had::Nothing)]).await, ["ana", "ben", "eve"]);
+    assert_eq!(authors(&[(APP, gone), (MOVED, Had::Nothing)]).await, ["ana", "ben", "eve"]);
 }
 
 #[tokio::test]
@@ -105,9 +105,9 @@ async fn attack_74_who_made_parts_that_no_commit_had_together_is_told_of_each() 
     bed.store.deepen(&branch("main")).await.unwrap();
     let before =
         [(APP, &between), (CONFIG, &stable)].map(|(file, commit)| [(path(file), Had::AsIn(id(commit)))].into());
-    assert_eq!(names(bed.store.makers(&id(&tip), &before).await.unwrap()), ["ben", "eve"]);
+    assert_eq!(names(bed.store.authors(&id(&tip), &before).await.unwrap()), ["ben", "eve"]);
     let [before, _] = before;
-    assert_eq!(names(bed.store.makers(&id(&tip), &[before]).await.unwrap()), ["ben"], "of the app alone");
+    assert_eq!(names(bed.store.authors(&id(&tip), &[before]).await.unwrap()), ["ben"], "of the app alone");
 }
 
 #[tokio::test]
@@ -124,16 +124,16 @@ async fn attack_74_who_merges_an_old_version_and_takes_its_files_made_the_new_on
     let three = joins(&bed.origin, "eve", "three", [&main, &strange], &strange);
     bed.sync().await;
     // Where they have parted is not fetched yet.
-    let cut = bed.store.makers(&id(&one), std::slice::from_ref(&before)).await;
+    let cut = bed.store.authors(&id(&one), std::slice::from_ref(&before)).await;
     assert!(matches!(cut, Err(GitError::Missing(_))), "{cut:?}");
     bed.store.deepen(&branch("main")).await.unwrap();
     for tip in [one, two] {
-        let made = bed.store.makers(&id(&tip), std::slice::from_ref(&before)).await.unwrap();
+        let made = bed.store.authors(&id(&tip), std::slice::from_ref(&before)).await.unwrap();
         let merge = made.iter().find(|made| made.commit == id(&tip)).unwrap();
         assert_eq!(merge.parents, 2);
         assert_eq!(names(made), ["ana", "cid", "eve"]);
     }
-    let made = bed.store.makers(&id(&three), &[before]).await.unwrap();
+    let made = bed.store.authors(&id(&three), &[before]).await.unwrap();
     assert_eq!(names(made), ["cid", "eve", "zoe"], "they have no past in common");
 }
 
@@ -151,7 +151,7 @@ async fn attack_74_who_takes_a_change_back_and_merges_that_hides_neither_themsel
     bed.sync().await;
     bed.store.deepen(&branch("main")).await.unwrap();
     for tip in [same, forward] {
-        assert_eq!(names(bed.store.makers(&id(&tip), std::slice::from_ref(&before)).await.unwrap()), ["ana", "eve"]);
+        assert_eq!(names(bed.store.authors(&id(&tip), std::slice::from_ref(&before)).await.unwrap()), ["ana", "eve"]);
     }
 }
 
@@ -175,15 +175,15 @@ async fn attack_74_who_merges_what_others_changed_made_nothing() {
     let last = joins(&bed.origin, "mia", "main", [&merged, &again], &again);
     bed.sync().await;
     bed.store.deepen(&branch("main")).await.unwrap();
-    let makers = async |tip: &str, before: &str| {
+    let authors = async |tip: &str, before: &str| {
         let before = had(state(&bed.origin, before));
-        names(bed.store.makers(&id(tip), &[before]).await.unwrap())
+        names(bed.store.authors(&id(tip), &[before]).await.unwrap())
     };
-    assert_eq!(makers(&merged, &stable).await, ["fay"]);
-    assert_eq!(makers(&again, &stable).await, ["fay"]);
-    assert_eq!(makers(&last, &stable).await, ["fay"]);
-    assert_eq!(makers(&followed, &first).await, ["ben"]);
-    assert_eq!(makers(&last, &first).await, ["ben", "fay"]);
+    assert_eq!(authors(&merged, &stable).await, ["fay"]);
+    assert_eq!(authors(&again, &stable).await, ["fay"]);
+    assert_eq!(authors(&last, &stable).await, ["fay"]);
+    assert_eq!(authors(&followed, &first).await, ["ben"]);
+    assert_eq!(authors(&last, &first).await, ["ben", "fay"]);
 }
 
 #[tokio::test]

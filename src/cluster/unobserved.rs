@@ -10,7 +10,7 @@ pub const KEPT: usize = 32;
 
 /// A span of time in which something was not observed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Gap {
+pub struct Unobserved {
     /// Its beginning.
     pub from: Time,
     /// Its end.
@@ -20,7 +20,7 @@ pub struct Gap {
 }
 
 /// `2026-03-01T12:00:00Z/2026-03-01T12:01:00Z`, and `@shop` if it is about one namespace.
-impl fmt::Display for Gap {
+impl fmt::Display for Unobserved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const FORMAT: &str = "%Y-%m-%dT%H:%M:%SZ";
         write!(f, "{}/{}", self.from.format(FORMAT), self.to.format(FORMAT))?;
@@ -31,41 +31,41 @@ impl fmt::Display for Gap {
 /// A text that is no gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected <time>/<time> or <time>/<time>@<namespace>")]
-pub struct InvalidGap;
+pub struct InvalidUnobserved;
 
-impl FromStr for Gap {
-    type Err = InvalidGap;
+impl FromStr for Unobserved {
+    type Err = InvalidUnobserved;
 
-    fn from_str(text: &str) -> Result<Self, InvalidGap> {
+    fn from_str(text: &str) -> Result<Self, InvalidUnobserved> {
         let (span, of) = match text.split_once('@') {
-            Some((span, namespace)) => (span, Some(namespace.parse().map_err(|_| InvalidGap)?)),
+            Some((span, namespace)) => (span, Some(namespace.parse().map_err(|_| InvalidUnobserved)?)),
             None => (text, None),
         };
-        let (from, to) = span.split_once('/').ok_or(InvalidGap)?;
-        let time = |text: &str| text.parse::<Time>().map_err(|_| InvalidGap);
+        let (from, to) = span.split_once('/').ok_or(InvalidUnobserved)?;
+        let time = |text: &str| text.parse::<Time>().map_err(|_| InvalidUnobserved);
         let gap = Self { from: time(from)?, to: time(to)?, of };
-        if gap.from < gap.to { Ok(gap) } else { Err(InvalidGap) }
+        if gap.from < gap.to { Ok(gap) } else { Err(InvalidUnobserved) }
     }
 }
 
 /// Reads a list of gaps; what is none is left out.
 #[must_use]
-pub fn parse(text: &str) -> Vec<Gap> {
+pub fn parse(text: &str) -> Vec<Unobserved> {
     text.split(' ').filter_map(|gap| gap.parse().ok()).collect()
 }
 
 /// The text of a list, the newest [`KEPT`] of them.
 #[must_use]
-pub fn print(gaps: &[Gap]) -> String {
+pub fn print(gaps: &[Unobserved]) -> String {
     let newest = &gaps[gaps.len().saturating_sub(KEPT)..];
     newest.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
 
 /// Joins what overlaps; oldest first.
 #[must_use]
-pub fn merged(mut gaps: Vec<Gap>) -> Vec<Gap> {
+pub fn merged(mut gaps: Vec<Unobserved>) -> Vec<Unobserved> {
     gaps.sort();
-    let mut out: Vec<Gap> = Vec::with_capacity(gaps.len());
+    let mut out: Vec<Unobserved> = Vec::with_capacity(gaps.len());
     for gap in gaps {
         match out.iter_mut().find(|known| known.of == gap.of && gap.from <= known.to) {
             Some(known) => known.to = known.to.max(gap.to),

@@ -1,6 +1,6 @@
 //! When nobody observed: what is on the Lease, and what cannot be read now (requirement X-14).
 
-use crate::cluster::gap::{Gap, KEPT, merged};
+use crate::cluster::unobserved::{KEPT, Unobserved, merged};
 use crate::manifest::ids::Namespace;
 use crate::record::state::Time;
 use chrono::TimeDelta;
@@ -12,8 +12,8 @@ const SET: TimeDelta = TimeDelta::seconds(1);
 
 /// Spans in which nobody observed, and what is not observed now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Gaps {
-    past: Vec<Gap>,
+pub struct UnobservedSpans {
+    past: Vec<Unobserved>,
     away: BTreeMap<Namespace, Time>,
     /// The last look, by both clocks.
     last: Option<(Time, Instant)>,
@@ -28,9 +28,9 @@ pub enum Sight {
     Away,
 }
 
-impl Gaps {
+impl UnobservedSpans {
     /// Takes over what a new term finds on the Lease.
-    pub fn inherit(&mut self, gaps: Vec<Gap>) {
+    pub fn inherit(&mut self, gaps: Vec<Unobserved>) {
         gaps.into_iter().for_each(|gap| self.add(gap));
     }
 
@@ -41,7 +41,7 @@ impl Gaps {
             let lived = TimeDelta::from_std(own.saturating_duration_since(began)).unwrap_or(TimeDelta::MAX);
             let ahead = (now - then).checked_sub(&lived).unwrap_or_default();
             if ahead >= SET {
-                self.add(Gap { from: now - ahead, to: now, of: None });
+                self.add(Unobserved { from: now - ahead, to: now, of: None });
             }
         }
     }
@@ -52,13 +52,13 @@ impl Gaps {
             Sight::Away => drop(self.away.entry(namespace.clone()).or_insert(now)),
             Sight::Read => {
                 if let Some(from) = self.away.remove(namespace) {
-                    self.add(Gap { from, to: now, of: Some(namespace.clone()) });
+                    self.add(Unobserved { from, to: now, of: Some(namespace.clone()) });
                 }
             }
         }
     }
 
-    fn add(&mut self, gap: Gap) {
+    fn add(&mut self, gap: Unobserved) {
         if gap.from < gap.to {
             self.past.push(gap);
             self.past = merged(std::mem::take(&mut self.past));
@@ -69,17 +69,17 @@ impl Gaps {
 
     /// All of them, for the Lease: what is not over counts up to now.
     #[must_use]
-    pub fn all(&self, now: Time) -> Vec<Gap> {
+    pub fn all(&self, now: Time) -> Vec<Unobserved> {
         let open = self.away.iter().filter(|(_, from)| **from < now);
-        let open = open.map(|(namespace, from)| Gap { from: *from, to: now, of: Some(namespace.clone()) });
+        let open = open.map(|(namespace, from)| Unobserved { from: *from, to: now, of: Some(namespace.clone()) });
         merged(self.past.iter().cloned().chain(open).collect())
     }
 
     /// All that count for a namespace, oldest first, none overlapping another.
     #[must_use]
     pub fn of(&self, namespace: &Namespace, now: Time) -> Vec<(Time, Time)> {
-        let counts = |gap: &Gap| gap.of.as_ref().is_none_or(|of| of == namespace);
-        let gaps = self.all(now).into_iter().filter(counts).map(|gap| Gap { of: None, ..gap });
+        let counts = |gap: &Unobserved| gap.of.as_ref().is_none_or(|of| of == namespace);
+        let gaps = self.all(now).into_iter().filter(counts).map(|gap| Unobserved { of: None, ..gap });
         merged(gaps.collect()).into_iter().map(|gap| (gap.from, gap.to)).collect()
     }
 }
@@ -87,7 +87,7 @@ impl Gaps {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::gap::parse;
+    use crate::cluster::unobserved::parse;
 
     fn at(second: i64) -> Time {
         Time::from_timestamp(second, 0).unwrap()
@@ -96,7 +96,7 @@ mod tests {
     #[tokio::test]
     async fn x_14_a_clock_that_is_set_forward_makes_a_gap_and_one_that_is_slewed_or_set_back_none() {
         let shop = "shop".parse().unwrap();
-        let (mut gaps, began) = (Gaps::default(), Instant::now());
+        let (mut gaps, began) = (UnobservedSpans::default(), Instant::now());
         let own = |second| began + std::time::Duration::from_secs(second);
         gaps.look(at(100), own(0));
         gaps.look(at(110), own(10));
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn what_was_away_counts_for_its_namespace_alone() {
         let (shop, bank) = ("shop".parse().unwrap(), "bank".parse().unwrap());
-        let mut gaps = Gaps::default();
+        let mut gaps = UnobservedSpans::default();
         gaps.inherit(parse("1970-01-01T00:00:00Z/1970-01-01T00:00:10Z"));
         gaps.see(&shop, Sight::Away, at(5));
         gaps.see(&shop, Sight::Away, at(15));

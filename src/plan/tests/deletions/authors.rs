@@ -20,7 +20,8 @@ fn x_3_whoever_took_one_of_them_away_is_asked_for_as_far_back_as_that() {
     world.pass_a_run();
     assert_eq!(world.asked_to_delete().len(), 9);
     world.say(world.word_to_delete());
-    let tells = |world: &World| world.plan_now().attests.first().and_then(|attest| attest.version.clone());
+    let tells =
+        |world: &World| world.plan_now().review_queries.first().and_then(|review_query| review_query.version.clone());
     let record = world.record();
     let sets = [&record.history[0].from, &record.promoted.as_ref().unwrap().set].map(|set| &world.sets[set]);
     assert_eq!(tells(&world), since(&record, 0, sets), "since before the first of them went");
@@ -28,14 +29,14 @@ fn x_3_whoever_took_one_of_them_away_is_asked_for_as_far_back_as_that() {
     let mut world = world.clone();
     world.record.as_mut().unwrap().history.remove(0);
     let plan = world.plan_now();
-    assert!(plan.attests.is_empty() && plan.waits.iter().any(|wait| wait.reason.as_str() == "ProofUnavailable"));
+    assert!(plan.review_queries.is_empty() && plan.waits.iter().any(|wait| wait.reason.as_str() == "ProofUnavailable"));
 }
 
 #[test]
 fn x_3_whoever_took_them_away_does_not_let_them_go_alone() {
     let mut world = asked_by(Some(rule()));
     world.say(world.word_to_delete());
-    let version = world.plan_now().attests.remove(0).version.unwrap();
+    let version = world.plan_now().review_queries.remove(0).version.unwrap();
     let record = world.record();
     assert_eq!(Some(&version.commit), record.promoted.as_ref().unwrap().commit.as_ref());
     let [before, after] = [&record.history.last().unwrap().from, &record.promoted.as_ref().unwrap().set];

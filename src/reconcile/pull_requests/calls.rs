@@ -23,12 +23,12 @@ mod unsaid;
 
 const DECISIONS: &str = "tidegate/prod/decisions";
 
-/// A desk, and the host that it asks.
-struct Office {
+/// A pull_requests, and the host that it asks.
+struct Setup {
     /// Where main and the token are.
     world: World,
     server: Server,
-    clerk: Clerk,
+    worker: Worker,
     view: Arc<View>,
     heard: Heard,
 }
@@ -36,7 +36,7 @@ struct Office {
 /// What plans were told of branches that are gone.
 type Heard = Arc<Mutex<Vec<(String, Denial)>>>;
 
-impl Office {
+impl Setup {
     async fn on(kind: HostKind) -> Self {
         let (world, server, clock) = (World::new().await, Server::start(kind).await, Clock::default());
         let mut source = world.source("c");
@@ -48,7 +48,7 @@ impl Office {
         let (access, pass) = (Access::Token(token_file.clone()), Pass::Token(token_file));
         let site = PullHost { kind, api: server.api(), owner, name, access };
         let now = clock.clone();
-        let clerk = Clerk::new(Setting {
+        let worker = Worker::new(Setting {
             host: Host::new(site, pass, Box::new(|_, _| {}), Box::new(move || now.now())).unwrap(),
             store: source.store().clone(),
             lead,
@@ -65,7 +65,7 @@ impl Office {
             }),
             feedback: None,
         });
-        Self { world, server, clerk, view, heard }
+        Self { world, server, worker, view, heard }
     }
 
     /// What was asked since the last time.
@@ -104,58 +104,58 @@ impl Office {
 #[tokio::test]
 async fn a_thousand_open_requests_cost_one_call_for_each_poll() {
     for kind in [HostKind::Gitea, HostKind::Github, HostKind::Gitlab] {
-        let mut office = Office::on(kind).await;
-        let (wanted, view) = (office.shows(1_000), Arc::clone(&office.view));
-        office.clerk.round(&view, &wanted).await.unwrap();
-        office.asked();
+        let mut setup = Setup::on(kind).await;
+        let (wanted, view) = (setup.shows(1_000), Arc::clone(&setup.view));
+        setup.worker.round(&view, &wanted).await.unwrap();
+        setup.asked();
         let merged = json!({"state": "closed", "merged_at": "2026-01-01T00:00:00Z"});
         for heard in [None, Some((7, merged)), Some((500, json!({"state": "closed"}))), None] {
             if let Some((number, fields)) = heard {
-                office.server.change(number, fields);
+                setup.server.change(number, fields);
             }
-            office.clerk.round(&view, &wanted).await.unwrap();
-            let asked = office.asked();
+            setup.worker.round(&view, &wanted).await.unwrap();
+            let asked = setup.asked();
             assert_eq!(asked.len(), 1, "{kind:?}: {asked:?}");
         }
-        assert_eq!(office.clerk.merged, [format!("{:040x}", 7).parse().unwrap()].into());
+        assert_eq!(setup.worker.merged, [format!("{:040x}", 7).parse().unwrap()].into());
     }
 }
 
 #[tokio::test]
 async fn at_rest_nothing_is_asked() {
-    let mut office = Office::on(HostKind::Github).await;
-    let view = Arc::clone(&office.view);
-    office.clerk.turn(&view).await;
-    let asked = office.asked();
+    let mut setup = Setup::on(HostKind::Github).await;
+    let view = Arc::clone(&setup.view);
+    setup.worker.turn(&view).await;
+    let asked = setup.asked();
     assert!(asked.iter().any(|what| what.contains("/statuses/")), "how main's tip stands is said once: {asked:?}");
     for _ in 0..3 {
-        office.clerk.turn(&view).await;
+        setup.worker.turn(&view).await;
     }
-    assert_eq!(office.asked(), [""; 0]);
+    assert_eq!(setup.asked(), [""; 0]);
 }
 
 /// Requests that are not on the host yet.
-fn unmade(office: &Office, count: u64) -> BTreeMap<String, Request> {
-    let wanted = office.shows(count);
-    office.server.state().pulls.clear();
+fn unmade(setup: &Setup, count: u64) -> BTreeMap<String, Request> {
+    let wanted = setup.shows(count);
+    setup.server.state().pulls.clear();
     wanted
 }
 
 #[tokio::test]
 async fn people_filter_by_labels_that_are_put_on_once_and_that_they_may_take_away() {
     for kind in [HostKind::Gitea, HostKind::Github, HostKind::Gitlab] {
-        let mut office = Office::on(kind).await;
-        let (mut wanted, view) = (unmade(&office, 2), Arc::clone(&office.view));
+        let mut setup = Setup::on(kind).await;
+        let (mut wanted, view) = (unmade(&setup, 2), Arc::clone(&setup.view));
         let (branch, undoes) = wanted.pop_last().unwrap();
         wanted.insert(branch.replace("-half", "-revert"), Request { base: "main".to_owned(), ..undoes });
-        office.clerk.round(&view, &wanted).await.unwrap();
-        let labels = |office: &Office, number| office.server.labels(number).join(" ");
-        assert_eq!(labels(&office, 1), "tidegate tidegate/advance", "{kind:?}");
-        assert_eq!(labels(&office, 2), "tidegate tidegate/revert", "{kind:?}");
-        office.asked();
-        office.server.change(1, json!({"labels": []}));
-        office.clerk.round(&view, &wanted).await.unwrap();
-        assert_eq!((office.asked().len(), labels(&office, 1).as_str()), (1, ""), "{kind:?}: the list alone");
+        setup.worker.round(&view, &wanted).await.unwrap();
+        let labels = |setup: &Setup, number| setup.server.labels(number).join(" ");
+        assert_eq!(labels(&setup, 1), "tidegate tidegate/advance", "{kind:?}");
+        assert_eq!(labels(&setup, 2), "tidegate tidegate/revert", "{kind:?}");
+        setup.asked();
+        setup.server.change(1, json!({"labels": []}));
+        setup.worker.round(&view, &wanted).await.unwrap();
+        assert_eq!((setup.asked().len(), labels(&setup, 1).as_str()), (1, ""), "{kind:?}: the list alone");
     }
 }
 
@@ -167,20 +167,20 @@ async fn what_is_wrong_with_labels_neither_stops_nor_delays_a_request_and_a_no_i
         (HostKind::Gitlab, "PUT /api/v4/projects/acme%2Fshop/merge_requests"),
     ] {
         for (status, lasts) in [(403, true), (404, true), (422, true), (302, true), (500, false), (429, false)] {
-            let mut office = Office::on(kind).await;
-            let (wanted, view) = (unmade(&office, 2), Arc::clone(&office.view));
-            office.server.state().fault = fault(at, status);
-            office.clerk.round(&view, &wanted).await.unwrap();
-            let made = office.server.state().pulls.len();
-            assert_eq!((made, office.clerk.unlabelled), (2, lasts), "{kind:?} {status}");
-            let tried = office.asked().iter().filter(|what| what.contains(at)).count();
+            let mut setup = Setup::on(kind).await;
+            let (wanted, view) = (unmade(&setup, 2), Arc::clone(&setup.view));
+            setup.server.state().fault = fault(at, status);
+            setup.worker.round(&view, &wanted).await.unwrap();
+            let made = setup.server.state().pulls.len();
+            assert_eq!((made, setup.worker.unlabelled), (2, lasts), "{kind:?} {status}");
+            let tried = setup.asked().iter().filter(|what| what.contains(at)).count();
             assert_eq!(tried, if lasts { 2 } else { 1 }, "{kind:?} {status}: once for each, or once for this look");
-            office.server.state().fault = None;
+            setup.server.state().fault = None;
             if status != 429 {
-                office.clerk.round(&view, &wanted).await.unwrap();
-                let alone = office.asked().len() == 1;
+                setup.worker.round(&view, &wanted).await.unwrap();
+                let alone = setup.asked().len() == 1;
                 assert_eq!(alone, lasts, "{kind:?} {status}: after a no, the list alone");
-                let bare = [1, 2].map(|number| office.server.labels(number).is_empty());
+                let bare = [1, 2].map(|number| setup.server.labels(number).is_empty());
                 assert_eq!(bare, [lasts; 2], "{kind:?} {status}");
             }
         }
@@ -188,17 +188,17 @@ async fn what_is_wrong_with_labels_neither_stops_nor_delays_a_request_and_a_no_i
 }
 
 /// Three requests to undo something, which nobody wants any more.
-fn undone(office: &Office) -> [u64; 3] {
-    office.server.state().page = Some(100);
+fn undone(setup: &Setup) -> [u64; 3] {
+    setup.server.state().page = Some(100);
     let branch = |n| format!("tidegate/prod/propose/shop/a{n}/7-07070707-revert");
-    [1, 2, 3].map(|n| office.server.open(USER, &branch(n), "main", "undo it"))
+    [1, 2, 3].map(|n| setup.server.open(USER, &branch(n), "main", "undo it"))
 }
 
 /// How each of them stands.
-async fn standing(office: &mut Office, numbers: [u64; 3]) -> Vec<Standing> {
+async fn standing(setup: &mut Setup, numbers: [u64; 3]) -> Vec<Standing> {
     let mut all = Vec::new();
     for number in numbers {
-        all.push(office.clerk.setting.host.pull(number).await.unwrap().standing);
+        all.push(setup.worker.setting.host.pull(number).await.unwrap().standing);
     }
     all
 }
@@ -215,19 +215,19 @@ async fn x_2_one_request_that_cannot_be_closed_keeps_no_other_open() {
         (HostKind::Github, "PATCH /api/v3/repos/acme/shop/pulls/1"),
         (HostKind::Gitlab, "PUT /api/v4/projects/acme%2Fshop/merge_requests/1"),
     ] {
-        let mut office = Office::on(kind).await;
-        let (numbers, view) = (undone(&office), Arc::clone(&office.view));
-        office.server.state().fault = fault(first, 403);
+        let mut setup = Setup::on(kind).await;
+        let (numbers, view) = (undone(&setup), Arc::clone(&setup.view));
+        setup.server.state().fault = fault(first, 403);
         for _ in 0..2 {
-            let aside = office.clerk.round(&view, &BTreeMap::new()).await.unwrap().unwrap();
+            let aside = setup.worker.round(&view, &BTreeMap::new()).await.unwrap().unwrap();
             assert!(matches!(aside, HostError::Refused { status: 403, .. }), "{aside}");
         }
-        assert_eq!(standing(&mut office, numbers).await, [Standing::Open, Standing::Closed, Standing::Closed]);
-        let said = office.server.state().comments.iter().filter(|(number, _)| number == "1").count();
+        assert_eq!(standing(&mut setup, numbers).await, [Standing::Open, Standing::Closed, Standing::Closed]);
+        let said = setup.server.state().comments.iter().filter(|(number, _)| number == "1").count();
         assert_eq!(said, 1, "why is said once");
-        office.server.state().fault = None;
-        office.clerk.round(&view, &BTreeMap::new()).await.unwrap();
-        assert_eq!(standing(&mut office, numbers).await, [Standing::Closed; 3], "it is tried again");
+        setup.server.state().fault = None;
+        setup.worker.round(&view, &BTreeMap::new()).await.unwrap();
+        assert_eq!(standing(&mut setup, numbers).await, [Standing::Closed; 3], "it is tried again");
     }
 }
 
@@ -235,12 +235,12 @@ async fn x_2_one_request_that_cannot_be_closed_keeps_no_other_open() {
 async fn x_2_a_request_that_takes_no_comment_is_closed_without() {
     for (kind, words) in [(HostKind::Gitea, "/comments"), (HostKind::Github, "/comments"), (HostKind::Gitlab, "/notes")]
     {
-        let mut office = Office::on(kind).await;
-        let (numbers, view) = (undone(&office), Arc::clone(&office.view));
-        office.server.state().fault = fault(words, 403);
-        office.clerk.round(&view, &BTreeMap::new()).await.unwrap();
-        assert_eq!(standing(&mut office, numbers).await, [Standing::Closed; 3]);
-        let text = office.clerk.setting.host.pull(1).await.unwrap().text.body;
+        let mut setup = Setup::on(kind).await;
+        let (numbers, view) = (undone(&setup), Arc::clone(&setup.view));
+        setup.server.state().fault = fault(words, 403);
+        setup.worker.round(&view, &BTreeMap::new()).await.unwrap();
+        assert_eq!(standing(&mut setup, numbers).await, [Standing::Closed; 3]);
+        let text = setup.worker.setting.host.pull(1).await.unwrap().text.body;
         assert!(text.starts_with("> **Closed:** there is nothing to undo any more"), "the text says why: {text}");
     }
 }
@@ -252,15 +252,15 @@ async fn x_2_a_request_that_somebody_deleted_is_forgotten() {
         (HostKind::Github, "GET /api/v3/repos/acme/shop/pulls/1"),
         (HostKind::Gitlab, "GET /api/v4/projects/acme%2Fshop/merge_requests/1"),
     ] {
-        let mut office = Office::on(kind).await;
-        let (numbers, view) = (undone(&office), Arc::clone(&office.view));
-        office.clerk.open = Some([(numbers[0], "tidegate/prod/propose/shop/a1/7-07070707-revert".to_owned())].into());
-        office.server.change(1, json!({"state": "closed", "user": {"id": 1, "login": "nobody"}}));
-        office.server.state().fault = fault(first, 404);
-        office.clerk.round(&view, &BTreeMap::new()).await.unwrap();
-        office.server.state().fault = None;
-        assert_eq!(standing(&mut office, numbers).await[1..], [Standing::Closed; 2]);
-        assert_eq!(office.clerk.open, Some(BTreeMap::new()), "{kind:?}");
+        let mut setup = Setup::on(kind).await;
+        let (numbers, view) = (undone(&setup), Arc::clone(&setup.view));
+        setup.worker.open = Some([(numbers[0], "tidegate/prod/propose/shop/a1/7-07070707-revert".to_owned())].into());
+        setup.server.change(1, json!({"state": "closed", "user": {"id": 1, "login": "nobody"}}));
+        setup.server.state().fault = fault(first, 404);
+        setup.worker.round(&view, &BTreeMap::new()).await.unwrap();
+        setup.server.state().fault = None;
+        assert_eq!(standing(&mut setup, numbers).await[1..], [Standing::Closed; 2]);
+        assert_eq!(setup.worker.open, Some(BTreeMap::new()), "{kind:?}");
     }
 }
 
@@ -281,78 +281,78 @@ async fn x_4_whose_no_it_is_is_asked_of_the_host() {
     let told = |denial| vec![(branch.clone(), denial)];
     let unheard = |why: &str| Denial::Unheard(why.to_owned());
 
-    let mut office = Office::on(HostKind::Github).await;
-    office.server.state().there = BTreeMap::from([
+    let mut setup = Setup::on(HostKind::Github).await;
+    setup.server.state().there = BTreeMap::from([
         ("issues/1".to_owned(), json!({"closed_by": ana})),
         ("collaborators/ana/permission".to_owned(), json!({"permission": "write"})),
     ]);
-    office.clerk.hear(&gone("ana"), Ok(())).await.unwrap();
-    assert_eq!(office.told(), told(unheard("its branch was deleted, and no pull request for it was closed")));
-    office.server.open(USER, &branch, DECISIONS, &text);
+    setup.worker.hear(&gone("ana"), Ok(())).await.unwrap();
+    assert_eq!(setup.told(), told(unheard("its branch was deleted, and no pull request for it was closed")));
+    setup.server.open(USER, &branch, DECISIONS, &text);
     // Webhooks about other things let looks follow each other at once.
     for _ in 0..9 {
-        office.clerk.hear(&gone("ana"), Ok(())).await.unwrap();
-        assert!(office.told().is_empty(), "the host has not seen yet that the branch is gone");
+        setup.worker.hear(&gone("ana"), Ok(())).await.unwrap();
+        assert!(setup.told().is_empty(), "the host has not seen yet that the branch is gone");
     }
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(30)).await;
     tokio::time::resume();
-    office.clerk.hear(&gone("ana"), Ok(())).await.unwrap();
-    assert_eq!(office.told(), told(unheard("its branch was deleted, and its pull request is open")));
-    office.server.change(1, json!({"state": "closed"}));
-    office.clerk.hear(&gone("ana"), Ok(())).await.unwrap();
-    assert_eq!(office.told(), told(Denial::No));
-    office.clerk.hear(&gone("ben"), Ok(())).await.unwrap();
-    assert_eq!(office.told(), told(unheard("ana is none of the policy's approvers")));
+    setup.worker.hear(&gone("ana"), Ok(())).await.unwrap();
+    assert_eq!(setup.told(), told(unheard("its branch was deleted, and its pull request is open")));
+    setup.server.change(1, json!({"state": "closed"}));
+    setup.worker.hear(&gone("ana"), Ok(())).await.unwrap();
+    assert_eq!(setup.told(), told(Denial::No));
+    setup.worker.hear(&gone("ben"), Ok(())).await.unwrap();
+    assert_eq!(setup.told(), told(unheard("ana is none of the policy's approvers")));
     let away = HostError::Away { doing: "GET x".to_owned(), why: "refused".to_owned() };
-    office.clerk.hear(&gone("ana"), Err(away.clone())).await.unwrap_err();
-    assert_eq!(office.told(), told(Denial::Unknown(away.to_string())));
+    setup.worker.hear(&gone("ana"), Err(away.clone())).await.unwrap_err();
+    assert_eq!(setup.told(), told(Denial::Unknown(away.to_string())));
     let merged = json!({"merged_at": "2026-01-01T00:00:00Z"});
-    office.server.change(1, merged);
-    office.clerk.hear(&gone("ana"), Ok(())).await.unwrap();
-    assert!(office.told().is_empty(), "a merge is judged by what is on the branch");
-    office.server.change(1, json!({"base": {"label": "acme:main", "ref": "main", "sha": "0", "repo": {"id": 7}}}));
-    office.clerk.hear(&gone("ana"), Ok(())).await.unwrap();
-    assert_eq!(office.told(), told(unheard("it was merged into main")));
+    setup.server.change(1, merged);
+    setup.worker.hear(&gone("ana"), Ok(())).await.unwrap();
+    assert!(setup.told().is_empty(), "a merge is judged by what is on the branch");
+    setup.server.change(1, json!({"base": {"label": "acme:main", "ref": "main", "sha": "0", "repo": {"id": 7}}}));
+    setup.worker.hear(&gone("ana"), Ok(())).await.unwrap();
+    assert_eq!(setup.told(), told(unheard("it was merged into main")));
 }
 
 #[tokio::test]
 async fn x_4_what_is_refused_of_one_request_that_is_gone_is_told_of_that_one_alone() {
-    let mut office = Office::on(HostKind::Github).await;
+    let mut setup = Setup::on(HostKind::Github).await;
     let rule = Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews, by: By::Reviews };
     let request = |n: u8| {
         let (branch, head) = (format!("tidegate/prod/propose/shop/a{n}/7-07070707-half"), fixture::commit(n));
-        office.server.open(USER, &branch, DECISIONS, &format!("head {head}"));
-        office.server.change(n.into(), json!({"state": "closed"}));
+        setup.server.open(USER, &branch, DECISIONS, &format!("head {head}"));
+        setup.server.change(n.into(), json!({"state": "closed"}));
         (branch, Gone::new(&format!("shop/a{n}"), head, rule.clone()))
     };
     let gone: BTreeMap<String, Gone> = (1..=3).map(request).collect();
     let ana = json!({"closed_by": {"id": 7, "login": "ana"}});
-    office.server.state().there = BTreeMap::from([
+    setup.server.state().there = BTreeMap::from([
         ("issues/1".to_owned(), ana.clone()),
         ("issues/2".to_owned(), ana.clone()),
         ("issues/3".to_owned(), ana),
         ("collaborators/ana/permission".to_owned(), json!({"permission": "write"})),
     ]);
-    office.server.state().fault = fault("/issues/2", 403);
-    let aside = office.clerk.hear(&gone, Ok(())).await.unwrap().unwrap();
+    setup.server.state().fault = fault("/issues/2", 403);
+    let aside = setup.worker.hear(&gone, Ok(())).await.unwrap().unwrap();
     assert!(matches!(aside, HostError::Refused { status: 403, .. }), "{aside}");
-    let told: Vec<Denial> = office.told().into_iter().map(|(_, denial)| denial).collect();
+    let told: Vec<Denial> = setup.told().into_iter().map(|(_, denial)| denial).collect();
     assert_eq!(told, [Denial::No, Denial::Unknown(aside.to_string()), Denial::No]);
 
     // A host that is away is away for all.
-    office.server.state().fault = fault("/issues/2", 503);
-    let away = office.clerk.hear(&gone, Ok(())).await.unwrap_err();
-    let told: Vec<Denial> = office.told().into_iter().map(|(_, denial)| denial).collect();
+    setup.server.state().fault = fault("/issues/2", 503);
+    let away = setup.worker.hear(&gone, Ok(())).await.unwrap_err();
+    let told: Vec<Denial> = setup.told().into_iter().map(|(_, denial)| denial).collect();
     assert_eq!(told, [Denial::No, Denial::Unknown(away.to_string()), Denial::Unknown(away.to_string())]);
 
     // How often something was looked at is known as long as it matters.
-    office.server.state().fault = None;
-    office.server.change(1, json!({"state": "open"}));
-    office.clerk.hear(&gone, Ok(())).await.unwrap();
-    assert_eq!(office.clerk.looks.len(), 1);
-    office.clerk.hear(&BTreeMap::new(), Ok(())).await.unwrap();
-    assert!(office.clerk.looks.is_empty());
+    setup.server.state().fault = None;
+    setup.server.change(1, json!({"state": "open"}));
+    setup.worker.hear(&gone, Ok(())).await.unwrap();
+    assert_eq!(setup.worker.looks.len(), 1);
+    setup.worker.hear(&BTreeMap::new(), Ok(())).await.unwrap();
+    assert!(setup.worker.looks.is_empty());
 }
 
 /// Whatever a request asks, whoever finds the one before is led to the one that has come in its place, once.
@@ -362,20 +362,20 @@ async fn x_2_a_request_that_ended_without_an_answer_leads_to_the_next_one() {
         for asks in ["half", "delete", "revert"] {
             // Git is looked at between the end of the first one and the beginning of the second, or only then.
             for between in [true, false] {
-                let mut office = Office::on(kind).await;
-                let mut source = office.world.source("d");
-                let first = office.asking(&mut source, asks, Some("first")).await;
-                office.clerk.turn(&first).await;
-                office.server.change(1, json!({"state": "closed"}));
+                let mut setup = Setup::on(kind).await;
+                let mut source = setup.world.source("d");
+                let first = setup.asking(&mut source, asks, Some("first")).await;
+                setup.worker.turn(&first).await;
+                setup.server.change(1, json!({"state": "closed"}));
                 if between {
-                    let none = office.asking(&mut source, asks, None).await;
-                    office.clerk.turn(&none).await;
+                    let none = setup.asking(&mut source, asks, None).await;
+                    setup.worker.turn(&none).await;
                 }
-                let second = office.asking(&mut source, asks, Some("second")).await;
-                office.clerk.turn(&second).await;
-                office.clerk.turn(&second).await;
-                assert_eq!(office.server.state().pulls.len(), 2, "{kind:?} {asks} {between}");
-                let said = office.server.state().comments.clone();
+                let second = setup.asking(&mut source, asks, Some("second")).await;
+                setup.worker.turn(&second).await;
+                setup.worker.turn(&second).await;
+                assert_eq!(setup.server.state().pulls.len(), 2, "{kind:?} {asks} {between}");
+                let said = setup.server.state().comments.clone();
                 let led = |said: &&(String, String)| said.0 == "1" && said.1.contains("2 has come in its place");
                 assert_eq!(said.iter().filter(led).count(), 1, "{kind:?} {asks} {between}: {said:?}");
             }
@@ -386,18 +386,18 @@ async fn x_2_a_request_that_ended_without_an_answer_leads_to_the_next_one() {
 /// What a merge was worth is known only later.
 #[tokio::test]
 async fn x_2_a_request_whose_merge_did_not_count_leads_to_the_next_one() {
-    let mut office = Office::on(HostKind::Github).await;
-    let mut source = office.world.source("d");
-    let first = office.asking(&mut source, "half", Some("first")).await;
-    office.clerk.turn(&first).await;
-    office.server.change(1, json!({"state": "closed", "merged_at": "2026-01-01T00:00:00Z"}));
-    office.world.delete("tidegate/prod/propose/shop/a/7-07070707-half").await;
-    let merged = seen(&office.world, &mut source, |state| state.run.as_mut().unwrap().pulls.clear()).await;
-    office.clerk.turn(&merged).await;
-    let second = office.asking(&mut source, "half", Some("second")).await;
-    office.clerk.turn(&second).await;
-    office.clerk.turn(&second).await;
-    let said = office.server.state().comments.clone();
+    let mut setup = Setup::on(HostKind::Github).await;
+    let mut source = setup.world.source("d");
+    let first = setup.asking(&mut source, "half", Some("first")).await;
+    setup.worker.turn(&first).await;
+    setup.server.change(1, json!({"state": "closed", "merged_at": "2026-01-01T00:00:00Z"}));
+    setup.world.delete("tidegate/prod/propose/shop/a/7-07070707-half").await;
+    let merged = seen(&setup.world, &mut source, |state| state.run.as_mut().unwrap().pulls.clear()).await;
+    setup.worker.turn(&merged).await;
+    let second = setup.asking(&mut source, "half", Some("second")).await;
+    setup.worker.turn(&second).await;
+    setup.worker.turn(&second).await;
+    let said = setup.server.state().comments.clone();
     assert_eq!(
         said.iter().filter(|said| said.0 == "1" && said.1.contains("2 has come in its place")).count(),
         1,
@@ -405,7 +405,7 @@ async fn x_2_a_request_whose_merge_did_not_count_leads_to_the_next_one() {
     );
 }
 
-impl Office {
+impl Setup {
     /// What Git says while that is asked from a branch with something new in it; if from none, it will be asked anew.
     async fn asking(&self, source: &mut Source, asks: &str, from: Option<&str>) -> Arc<View> {
         let branch = format!("tidegate/prod/propose/shop/a/7-07070707-{asks}");
@@ -442,11 +442,11 @@ impl Office {
 
 #[tokio::test]
 async fn x_4_nor_does_it_keep_others_from_being_shown() {
-    let mut office = Office::on(HostKind::Github).await;
-    let mut source = office.world.source("d");
+    let mut setup = Setup::on(HostKind::Github).await;
+    let mut source = setup.world.source("d");
     let [gone, shown] = ["half", "promotion"].map(|step| format!("tidegate/prod/propose/shop/a/7-07070707-{step}"));
-    let (was, head) = (fixture::commit(9), office.world.commit(&shown, &[("x", Some("y"))]).await);
-    let view = seen(&office.world, &mut source, |state| {
+    let (was, head) = (fixture::commit(9), setup.world.commit(&shown, &[("x", Some("y"))]).await);
+    let view = seen(&setup.world, &mut source, |state| {
         let approvers = ["ana".to_owned()].into();
         let run = state.run.as_mut().unwrap();
         run.pulls.clear();
@@ -458,17 +458,17 @@ async fn x_4_nor_does_it_keep_others_from_being_shown() {
         }
     })
     .await;
-    office.server.open(USER, &gone, DECISIONS, &format!("head {was}"));
-    office.server.change(1, json!({"state": "closed"}));
-    office.server.state().fault = fault("/issues/1", 403);
+    setup.server.open(USER, &gone, DECISIONS, &format!("head {was}"));
+    setup.server.change(1, json!({"state": "closed"}));
+    setup.server.state().fault = fault("/issues/1", 403);
     for _ in 0..3 {
-        let pause = office.clerk.turn(&view).await;
-        assert!(pause == office.clerk.setting.poll && office.clerk.patience.is_fine(), "nor does anything wait longer");
+        let pause = setup.worker.turn(&view).await;
+        assert!(pause == setup.worker.setting.poll && setup.worker.backoff.is_fine(), "nor does anything wait longer");
     }
-    let again = office.asked().iter().filter(|what| what.contains("/issues/1")).count();
-    assert!(again == 3 && office.told().len() == 3, "it is tried again");
-    office.clerk.turn(&view).await;
-    let (told, asked) = (office.told(), office.asked());
+    let again = setup.asked().iter().filter(|what| what.contains("/issues/1")).count();
+    assert!(again == 3 && setup.told().len() == 3, "it is tried again");
+    setup.worker.turn(&view).await;
+    let (told, asked) = (setup.told(), setup.asked());
     assert!(matches!(&told[..], [(branch, Denial::Unknown(_))] if *branch == gone), "{told:?}");
-    assert_eq!(office.server.state().pulls.len(), 2, "{asked:?}");
+    assert_eq!(setup.server.state().pulls.len(), 2, "{asked:?}");
 }

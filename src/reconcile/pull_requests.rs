@@ -4,20 +4,20 @@
 //! What is asked stands in the record; the pull requests only show it. A yes needs nothing from here, as merging one moves
 //! the decisions branch. A no is made to be what it is on any Git host: the request's branch is deleted.
 
+mod body;
+mod commit_status;
+mod conflicting;
 mod gone;
 mod guard;
-mod page;
-mod rests;
-mod rivals;
-mod standing;
+mod request_backoff;
 mod tidy;
 mod unsaid;
 
+use super::backoff::{Backoff, Error, WakeUp, changed};
 use super::clock::Clock;
-use super::evidence::Ear;
+use super::evidence::Inbox;
 use super::feedback::{self, Reader};
 use super::lead::Lead;
-use super::patience::{Bell, Patience, Setback, changed};
 use super::source::View;
 use crate::forge::branch::{Asks, Head, propose_prefix, state_branch};
 use crate::forge::host::{Host, HostError, Status};
@@ -27,10 +27,10 @@ use crate::git::{Pushed, RefName, Store};
 use crate::manifest::ids::{CommitId, InstanceName, RolloutId};
 use crate::plan::input::Git;
 use crate::record::state::Rule;
+use body::Asker;
 use futures::future::OptionFuture;
 use gone::Gone;
-use page::Asker;
-use rests::Rests;
+use request_backoff::RequestBackoff;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,12 +43,12 @@ use unsaid::Unsaid;
 type Seen = (u64, Option<Arc<View>>);
 
 /// The loop's end of the task.
-pub struct Desk {
+pub struct PullRequests {
     views: watch::Sender<Seen>,
     done: watch::Receiver<u64>,
 }
 
-/// What a desk works with.
+/// What a pull_requests works with.
 pub struct Setting {
     /// The Git host.
     pub host: Host,
@@ -72,12 +72,12 @@ pub struct Setting {
     /// Told of news about that.
     pub woken: Arc<Notify>,
     /// Told whose the no to a request is, whose branch is gone.
-    pub heard: Ear,
+    pub heard: Inbox,
     /// What tells people of their own pull requests; none if nobody shall.
     pub feedback: Option<feedback::Setting>,
 }
 
-impl Desk {
+impl PullRequests {
     /// The loop's end, and the task, which ends with `stop`.
     pub fn open(mut setting: Setting, stop: CancellationToken) -> (Self, impl Future<Output = ()> + Send + use<>) {
         let (views, seen) = watch::channel((0, None));
@@ -85,7 +85,7 @@ impl Desk {
         let reader = setting.feedback.take().map(|feedback| Reader::new(feedback).work(seen.clone(), told));
         let (looked, done) = watch::channel(0);
         (Self { views, done }, async move {
-            let both = async { tokio::join!(Clerk::new(setting).work(seen, looked), OptionFuture::from(reader)) };
+            let both = async { tokio::join!(Worker::new(setting).work(seen, looked), OptionFuture::from(reader)) };
             stop.run_until_cancelled(both).await;
         })
     }
@@ -136,7 +136,7 @@ struct Wanted {
 /// Requests of which one may come in the place of another: those of a rollout that have the same labels.
 type Line = (RolloutId, [&'static str; 2]);
 
-struct Clerk {
+struct Worker {
     setting: Setting,
     /// What was wanted last.
     wanted: Wanted,
@@ -165,14 +165,14 @@ struct Clerk {
     /// Whether it was told that the host takes no labels.
     unlabelled: bool,
     /// Requests that the host refuses.
-    rests: Rests,
+    request_backoff: RequestBackoff,
     /// How it went so far.
-    patience: Patience,
+    backoff: Backoff,
     /// What was told of single requests.
-    each: Patience,
+    each: Backoff,
 }
 
-impl Clerk {
+impl Worker {
     /// Nothing known yet.
     fn new(setting: Setting) -> Self {
         Self {
@@ -190,16 +190,16 @@ impl Clerk {
             bare: Vec::new(),
             unsaid: Unsaid::default(),
             unlabelled: false,
-            rests: Rests::default(),
-            patience: Patience::default(),
-            each: Patience::default(),
+            request_backoff: RequestBackoff::default(),
+            backoff: Backoff::default(),
+            each: Backoff::default(),
         }
     }
 
     async fn work(mut self, mut seen: watch::Receiver<Seen>, looked: watch::Sender<u64>) {
-        let mut bell = Bell::new(self.setting.told.subscribe());
+        let mut wake_up = WakeUp::new(self.setting.told.subscribe());
         loop {
-            bell.heed();
+            wake_up.heed();
             let (number, view) = seen.borrow_and_update().clone();
             let pause = match &view {
                 Some(view) => self.turn(view).await,
@@ -209,7 +209,7 @@ impl Clerk {
             let news = async {
                 while seen.changed().await.is_ok() {
                     let (number, view) = seen.borrow_and_update().clone();
-                    if view.is_some_and(|view| self.patience.is_fine() && self.wants(&view) != self.wanted) {
+                    if view.is_some_and(|view| self.backoff.is_fine() && self.wants(&view) != self.wanted) {
                         seen.mark_changed();
                         return;
                     }
@@ -219,7 +219,7 @@ impl Clerk {
             };
             tokio::select! {
                 () = news => {}
-                () = bell.rung(), if self.patience.is_fine() => {}
+                () = wake_up.rung(), if self.backoff.is_fine() => {}
                 () = sleep(pause) => {}
             }
         }
@@ -249,7 +249,7 @@ impl Clerk {
         }
         let done = match self.hear(&wanted.gone, done).await {
             Ok(aside) => {
-                self.patience.aside(aside.as_ref(), "nobody knows who said no to a request whose branch is gone");
+                self.backoff.aside(aside.as_ref(), "nobody knows who said no to a request whose branch is gone");
                 if asked {
                     self.round(view, &wanted.requests).await
                 } else {
@@ -265,9 +265,9 @@ impl Clerk {
                 self.each.aside(aside.as_ref(), "a pull request is not as it should be");
                 Ok(())
             }
-            Err(error) => Err(Setback::from(error)),
+            Err(error) => Err(Error::from(error)),
         };
-        self.patience.after(done, self.setting.poll, "pull requests are not as they should be")
+        self.backoff.after(done, self.setting.poll, "pull requests are not as they should be")
     }
 
     /// Says how main's tip stands, if that is news.
@@ -293,18 +293,18 @@ impl Clerk {
         open.retain(|found| found.is_ours(ids) && found.branch.starts_with(&prefix));
         let mut aside = None;
         for (branch, request) in wanted {
-            if let Some(error) = self.rests.of(branch, request) {
+            if let Some(error) = self.request_backoff.of(branch, request) {
                 aside = Some(error);
                 continue;
             }
             match self.show(ids, branch, request, &open).await {
                 Err(error @ (HostError::Refused { .. } | HostError::Unusable { .. })) => {
-                    self.rests.begin(branch, request, &error, self.setting.poll);
+                    self.request_backoff.begin(branch, request, &error, self.setting.poll);
                     aside = Some(error);
                 }
                 done => {
                     done?;
-                    self.rests.end(branch);
+                    self.request_backoff.end(branch);
                 }
             }
         }
@@ -453,10 +453,10 @@ impl Clerk {
         self.said.retain(|number, _| open.contains_key(number));
         self.reopened.retain(|number| open.contains_key(number));
         self.parted.retain(|number| open.contains_key(number));
-        self.rests.keep(wanted);
+        self.request_backoff.keep(wanted);
     }
 
-    /// The pull requests that there have to be: those of branches that the record names, so that nothing is asked on a page
+    /// The pull requests that there have to be: those of branches that the record names, so that nothing is asked on a body
     /// whose answer would not be heard.
     fn wants(&self, view: &View) -> Wanted {
         let Setting { instance, main, host, clock, .. } = &self.setting;
@@ -469,9 +469,9 @@ impl Clerk {
         };
         let all = view.tips.proposals.iter();
         let requests =
-            all.filter_map(|(branch, head)| Some((branch.clone(), page::request(view, &asker, (branch, head))?)));
+            all.filter_map(|(branch, head)| Some((branch.clone(), body::request(view, &asker, (branch, head))?)));
         let requests = requests.collect();
-        Wanted { requests, status: standing::status(view), gated: guard::gated(view), gone: gone::gone(view) }
+        Wanted { requests, status: commit_status::status(view), gated: guard::gated(view), gone: gone::gone(view) }
     }
 }
 

@@ -63,14 +63,14 @@ impl Store {
     ///
     /// # Errors
     /// `Missing` when the tip, or a part of the past that would tell, is not in the cache; `Limit` when it is too long.
-    pub async fn makers(&self, tip: &CommitId, before: &[BTreeMap<RepoPath, Had>]) -> Result<Vec<Made>, GitError> {
+    pub async fn authors(&self, tip: &CommitId, before: &[BTreeMap<RepoPath, Had>]) -> Result<Vec<Made>, GitError> {
         let (tip, before) = (tip.clone(), before.to_vec());
-        self.on_cache(move |inner, repository| makers(repository, inner.config.limits.entries, &tip, &before)).await
+        self.on_cache(move |inner, repository| authors(repository, inner.config.limits.entries, &tip, &before)).await
     }
 }
 
-/// See [`Store::makers`].
-pub(super) fn makers(
+/// See [`Store::authors`].
+pub(super) fn authors(
     repository: &Repository,
     limit: usize,
     tip: &CommitId,
@@ -78,12 +78,12 @@ pub(super) fn makers(
 ) -> Result<Vec<Made>, GitError> {
     let mut made = BTreeSet::new();
     for part in before {
-        made.extend(makers_of(repository, limit, tip, part)?);
+        made.extend(authors_of(repository, limit, tip, part)?);
     }
     Ok(made.into_iter().collect())
 }
 
-fn makers_of(
+fn authors_of(
     repository: &Repository,
     limit: usize,
     tip: &CommitId,

@@ -15,7 +15,7 @@ pub(super) fn backoff(poll: Duration, tries: u32) -> Duration {
     poll.saturating_mul(tries).min(LONGEST)
 }
 
-struct Rest {
+struct Refused {
     /// What was asked.
     head: CommitId,
     /// What the host said.
@@ -27,9 +27,9 @@ struct Rest {
 
 /// By their branches.
 #[derive(Default)]
-pub(super) struct Rests(BTreeMap<String, Rest>);
+pub(super) struct RequestBackoff(BTreeMap<String, Refused>);
 
-impl Rests {
+impl RequestBackoff {
     /// What the host said of that one, while it is left alone.
     pub(super) fn of(&self, branch: &str, request: &Request) -> Option<HostError> {
         let rest = self.same(branch, request).filter(|rest| Instant::now() < rest.until)?;
@@ -40,7 +40,7 @@ impl Rests {
     pub(super) fn begin(&mut self, branch: &str, request: &Request, error: &HostError, poll: Duration) {
         let tries = self.same(branch, request).map_or(1, |rest| rest.tries.saturating_add(1));
         let until = Instant::now() + backoff(poll, tries);
-        let rest = Rest { head: request.head.clone(), error: error.clone(), tries, until };
+        let rest = Refused { head: request.head.clone(), error: error.clone(), tries, until };
         self.0.insert(branch.to_owned(), rest);
     }
 
@@ -54,7 +54,7 @@ impl Rests {
         self.0.retain(|branch, _| wanted.contains_key(branch));
     }
 
-    fn same(&self, branch: &str, request: &Request) -> Option<&Rest> {
+    fn same(&self, branch: &str, request: &Request) -> Option<&Refused> {
         self.0.get(branch).filter(|rest| rest.head == request.head)
     }
 }
@@ -71,20 +71,20 @@ mod tests {
         let text = Text { title: String::new(), body: String::new() };
         let request = |n| Request { base: "main".to_owned(), head: commit(n), text: text.clone(), rule: None };
         let error = HostError::Refused { doing: "POST x".to_owned(), status: 422, why: "no".to_owned() };
-        let (mut rests, poll, asked) = (Rests::default(), Duration::from_secs(60), request(1));
+        let (mut request_backoff, poll, asked) = (RequestBackoff::default(), Duration::from_secs(60), request(1));
         for seconds in [60, 120, 180, 240, 300, 300] {
-            assert_eq!(rests.of("b", &asked), None);
-            rests.begin("b", &asked, &error, poll);
+            assert_eq!(request_backoff.of("b", &asked), None);
+            request_backoff.begin("b", &asked, &error, poll);
             advance(Duration::from_secs(seconds - 1)).await;
-            assert_eq!(rests.of("b", &asked), Some(error.clone()), "{seconds}");
-            assert_eq!((rests.of("b", &request(2)), rests.of("c", &asked)), (None, None));
+            assert_eq!(request_backoff.of("b", &asked), Some(error.clone()), "{seconds}");
+            assert_eq!((request_backoff.of("b", &request(2)), request_backoff.of("c", &asked)), (None, None));
             advance(Duration::from_secs(1)).await;
         }
-        rests.begin("b", &asked, &error, poll);
-        rests.end("b");
-        assert_eq!(rests.of("b", &asked), None);
-        rests.begin("b", &asked, &error, poll);
-        rests.keep(&BTreeMap::new());
-        assert_eq!(rests.of("b", &asked), None);
+        request_backoff.begin("b", &asked, &error, poll);
+        request_backoff.end("b");
+        assert_eq!(request_backoff.of("b", &asked), None);
+        request_backoff.begin("b", &asked, &error, poll);
+        request_backoff.keep(&BTreeMap::new());
+        assert_eq!(request_backoff.of("b", &asked), None);
     }
 }

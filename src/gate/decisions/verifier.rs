@@ -1,7 +1,7 @@
 //! How words are proven that let a rollout go further.
 
 use super::{DecisionFile, Lacks, Unproven, Word, through};
-use crate::gate::proof::{self, Asked, Evidence, Flaw, Merged, Testimony, Wanted};
+use crate::gate::proof::{self, Asked, Evidence, Flaw, Merged, ReviewEvidence, Wanted};
 use crate::manifest::ids::CommitId;
 use crate::record::state::{Approved, Proven, Rule, Time, Void};
 use crate::record::text::plain;
@@ -17,7 +17,7 @@ const LATER: TimeDelta = TimeDelta::minutes(5);
 
 /// What proofs are judged by.
 #[derive(Debug, Clone, Copy)]
-pub struct Court<'a> {
+pub struct ApprovalVerifier<'a> {
     /// Who may approve, and how.
     pub rule: &'a Rule,
     /// The decisions branch.
@@ -25,12 +25,12 @@ pub struct Court<'a> {
     /// Nothing is approved before.
     pub since: Time,
     /// What the Git host has told, or Git itself.
-    pub told: &'a BTreeMap<Asked, Testimony>,
+    pub told: &'a BTreeMap<Asked, ReviewEvidence>,
     /// The time of this tick.
     pub now: Time,
 }
 
-impl Court<'_> {
+impl ApprovalVerifier<'_> {
     pub(super) fn judge(&self, file: &DecisionFile, mut word: Word) -> Result<Word, Box<Unproven>> {
         let asked = |commit: &CommitId| Asked {
             path: file.path.clone(),
@@ -74,11 +74,13 @@ impl Court<'_> {
     /// # Errors
     /// What it lacks.
     pub fn verdict(&self, asked: &Asked) -> Result<(Option<&Merged>, Vec<Approved>), Lacks> {
-        let fresh = |told: &&Testimony| {
+        let fresh = |told: &&ReviewEvidence| {
             let pause = if matches!(told.evidence, Evidence::Unseen(_)) { LATER } else { TimeDelta::zero() };
             self.now - told.at <= pause + FRESH
         };
-        let Some(Testimony { evidence, at }) = self.told.get(asked).filter(fresh) else { return Err(Lacks::Answer) };
+        let Some(ReviewEvidence { evidence, at }) = self.told.get(asked).filter(fresh) else {
+            return Err(Lacks::Answer);
+        };
         let file = (&asked.path, &asked.blob);
         let wanted = Wanted { base: self.base, file, since: self.since, rule: self.rule };
         match (evidence, proof::prove(&wanted, evidence)) {
