@@ -8,9 +8,10 @@
 
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId};
+use crate::manifest::proof::Rule;
 use crate::manifest::raw::Trust;
 use crate::manifest::team::Team;
-use crate::record::state::{Approved, Rule, Time};
+use crate::record::state::{Approved, Time};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

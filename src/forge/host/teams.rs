@@ -9,8 +9,8 @@ use super::{Errand, Host, HostError, Method, PullHost};
 use crate::forge::settings::escaped;
 use crate::gate::proof::{Flaw, Permission, User, either};
 use crate::manifest::installation::{Access, HostKind};
+use crate::manifest::proof::Rule;
 use crate::manifest::team::Team;
-use crate::record::state::Rule;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -7,8 +7,9 @@ use super::world::World;
 use crate::gate::proof::{Account, Being, Evidence, Maker, Merged, Permission, Review, Says, Signed, Signer, User};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::ids::CommitId;
+use crate::manifest::proof::{By, Rule};
 use crate::manifest::raw::Trust;
-use crate::record::state::{By, Consumed, Rule, Time};
+use crate::record::state::{Consumed, Time};
 
 mod at_once;
 mod late;
