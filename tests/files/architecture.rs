@@ -8,9 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Each room with all that it imports, as the code does now: an import that is not here is an error, and so is an entry
 /// that nothing needs.
 const IMPORTS: &[(&str, &[&str])] = &[
-    // `manifest::schema` also makes the schema of the record.
     // The keys that an installation names.
-    ("manifest", &["record", "sign"]),
+    ("manifest", &["sign"]),
     ("sign", &[]),
     ("record", &["manifest"]),
     ("workload", &["manifest", "record"]),
