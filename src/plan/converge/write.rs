@@ -3,7 +3,7 @@
 use super::{Drift, Pass};
 use crate::manifest::object::{APPLIED, Kind, Object, ObjectRef, RETREATED};
 use crate::manifest::scaler;
-use crate::plan::action::{Class, Expects, Verb};
+use crate::plan::action::{Class, Verb};
 use crate::plan::context::{Context, exactly, seq_of};
 use crate::plan::report::{Reason, Wait};
 use crate::plan::{exposure, introduce};
@@ -11,7 +11,7 @@ use crate::record::posture::{Naming, Posture, Split};
 use crate::record::state::RoleName;
 use crate::workload::inplace::{self, Rendered};
 use crate::workload::kinds::{service, shared};
-use crate::workload::live::Outcome;
+use crate::workload::live::{Expects, Outcome};
 use crate::workload::{compare, layouts, managers, owned};
 use chrono::TimeDelta;
 
