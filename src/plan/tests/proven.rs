@@ -4,11 +4,13 @@ use super::super::evidence::Attest;
 use super::super::input::Desired;
 use super::manifests::{CANARY, QUICK, set};
 use super::world::World;
-use crate::gate::proof::{Account, Being, Evidence, Maker, Merged, Permission, Review, Says, Signed, Signer, User};
+use crate::gate::proof::{Evidence, Maker, Merged, Signed, Signer};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::ids::CommitId;
 use crate::manifest::proof::{By, Rule};
 use crate::manifest::raw::Trust;
+use crate::people::review::{Review, Says};
+use crate::people::user::{Account, Being, Permission, User};
 use crate::record::state::{Consumed, Time};
 
 mod at_once;

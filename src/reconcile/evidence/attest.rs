@@ -2,12 +2,14 @@
 
 use super::{Collector, Notary};
 use crate::forge::host::{Host, HostError, Opened, Pulled, Shown};
-use crate::gate::proof::{Account, Being, Evidence, Maker, Merged, Permission, Review, Says, Testimony, User};
+use crate::gate::proof::{Evidence, Maker, Merged, Testimony};
 use crate::git::{Changed, GitError, Made, RefName, Store};
 use crate::manifest::ids::{CommitId, RolloutId};
 use crate::manifest::proof::{By, Rule};
 use crate::manifest::raw::Trust;
 use crate::manifest::team::Team;
+use crate::people::review::{Review, Says};
+use crate::people::user::{Account, Being, Permission, User};
 use crate::plan::evidence::{Attest, Request, Version};
 use crate::reconcile::clock::Clock;
 use crate::reconcile::source::Branches;
