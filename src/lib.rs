@@ -14,6 +14,7 @@ pub mod forge;
 pub mod gate;
 pub mod git;
 pub mod manifest;
+pub mod people;
 pub mod plan;
 pub mod reconcile;
 pub mod record;

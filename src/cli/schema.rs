@@ -4,6 +4,7 @@ use super::Exit;
 use super::failure::Failure;
 use super::screen::Screen;
 use crate::manifest::schema::schemas;
+use crate::record::schema as record;
 use crate::report::projection::DEFINITION;
 use anyhow::Context;
 use clap::Args;
@@ -38,7 +39,7 @@ const CRD: &str = "crd           The definition of rollouts.tidegate.io, for kub
 
 /// Prints a schema, lists all, or writes them.
 pub(super) fn command(args: &SchemaArgs, screen: &Screen) -> Result<Exit, Failure> {
-    let all = schemas();
+    let all = all();
     match (&args.write, &args.kind) {
         (Some(dir), _) => screen.print(&write_all(dir, &all)?)?,
         (None, Some(kind)) if kind.eq_ignore_ascii_case("crd") => screen.print(DEFINITION)?,
@@ -46,6 +47,13 @@ pub(super) fn command(args: &SchemaArgs, screen: &Screen) -> Result<Exit, Failur
         (None, None) => screen.print(&format!("{}{CRD}", list(&all)))?,
     }
     Ok(Exit::Done)
+}
+
+/// Every schema, by kind: of what people write, and of the record.
+fn all() -> BTreeMap<&'static str, Value> {
+    let mut all = schemas();
+    all.insert(record::KIND, record::schema());
+    all
 }
 
 fn find<'a>(all: &'a BTreeMap<&str, Value>, kind: &str) -> Result<&'a Value, Failure> {
@@ -92,7 +100,7 @@ mod tests {
 
     #[test]
     fn kinds_are_listed_found_and_written() {
-        let all = schemas();
+        let all = all();
         insta::assert_snapshot!(list(&all));
         assert!(find(&all, "rollout").is_ok());
         insta::assert_snapshot!("schema_unknown", find(&all, "Deployment").unwrap_err().text());

@@ -11,11 +11,12 @@ use crate::manifest::desired::{Plan, Router};
 use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::ids::RunId;
 use crate::manifest::load::Rejected;
+use crate::manifest::proof::{By, Rule};
 use crate::manifest::raw::Trust;
 use crate::record::fixture::{self, past, stop, time};
 use crate::record::posture::Split;
 use crate::record::state::{
-    By, Clock, Condition, Consumed, Outcome, Phase, Pull, RolloutState, Route, Rule, Standing, Stop, Then, Time, Void,
+    Clock, Condition, Consumed, Outcome, Phase, Pull, RolloutState, Route, Standing, Stop, Then, Time, Void,
 };
 use clap::CommandFactory;
 use std::collections::BTreeSet;

@@ -3,10 +3,10 @@
 use super::client::Cluster;
 use super::{migrate, request};
 use crate::manifest::object::{DOMAIN, OWNER, Object, ObjectRef};
-use crate::plan::action::{Action, Class, Expects, Verb};
-use crate::plan::adopt::{CLIENT_SIDE, FLAGGER};
+use crate::plan::action::{Action, Class, Verb};
 use crate::rules::{Rule, holds};
-use crate::workload::live::Outcome;
+use crate::workload::live::{Expects, Outcome};
+use crate::workload::managers::{CLIENT_SIDE, FLAGGER};
 use serde_json::{Value, json};
 
 /// Whether an apply takes fields from other managers.

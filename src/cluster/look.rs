@@ -4,8 +4,8 @@ use super::client::Cluster;
 use super::request;
 use crate::manifest::canonical;
 use crate::manifest::object::{OWNER, at, items};
-use crate::plan::evidence::{Identity, Lookup, Presence};
 use crate::record::state::Time;
+use crate::workload::lookup::{Identity, Lookup, Presence};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

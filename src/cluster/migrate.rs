@@ -3,7 +3,7 @@
 //!
 //! Without this a field that Git stops declaring would stay for ever, since its old owner never gives it up.
 
-use crate::plan::adopt::is_client_side;
+use crate::workload::managers::is_client_side;
 use crate::workload::owned::union;
 use serde_json::{Value, json};
 

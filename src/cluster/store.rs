@@ -4,8 +4,7 @@
 //! integers since 1.35. Where they are none, what came last counts.
 
 use crate::manifest::object::{Kind, Object, ObjectRef};
-use crate::plan::action::Expects;
-use crate::workload::live::LiveState;
+use crate::workload::live::{Expects, LiveState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::time::Instant;

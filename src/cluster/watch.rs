@@ -17,7 +17,7 @@ use super::store::{Change, Observed, Sight, Space};
 use super::{request, trim};
 use crate::manifest::ids::Namespace;
 use crate::manifest::object::{Kind, Object, ObjectRef, at};
-use crate::plan::action::Expects;
+use crate::workload::live::Expects;
 use futures::StreamExt;
 use kube::core::WatchEvent;
 use serde::Deserialize;

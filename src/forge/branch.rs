@@ -8,8 +8,9 @@ use crate::manifest::desired::Plan;
 use crate::manifest::duration::Span;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{InstanceName, Percent, Revision, RolloutId, RunId, StepName};
+use crate::manifest::proof::By;
 use crate::record::posture::Split;
-use crate::record::state::{By, Question, Run, Void};
+use crate::record::state::{Question, Run, Void};
 use crate::record::text::{exposure, unlinked};
 use std::fmt::Write as _;
 

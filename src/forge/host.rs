@@ -7,10 +7,10 @@
 use super::budget::Budget;
 use super::pull::{Found, Ids, Text};
 use super::settings::escaped;
-use crate::gate::proof::User;
 use crate::git::Refusal;
 use crate::manifest::ids::CommitId;
 use crate::manifest::installation::{Access, HostKind, PullHost};
+use crate::people::user::User;
 use crate::record::state::Time;
 use crate::record::text::plain;
 use chrono::DateTime;

@@ -7,7 +7,8 @@ use super::branch::{Advance, Asks, Deletion, Revert, decisions_branch, exposed_a
 use crate::manifest::decision::listed;
 use crate::manifest::desired::Plan;
 use crate::manifest::ids::{CommitId, InstanceName, Revision, StepName};
-use crate::record::state::{Checked, Rule};
+use crate::manifest::proof::Rule;
+use crate::record::state::Checked;
 use crate::record::text::{exposure, unlinked};
 use std::fmt::Write as _;
 

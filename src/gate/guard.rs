@@ -1,5 +1,7 @@
 //! Whether a Git host keeps the decisions branch for those who may decide. Who can push there can approve.
 
+use crate::people::branch::Rules;
+
 /// Whether only those who may decide can write to the decisions branch, as far as its host tells.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Guard {
@@ -26,46 +28,24 @@ pub enum Guard {
     },
 }
 
-/// The rules of a branch, as far as a host tells them to the account that asks. It writes to the repository as people do, and so
-/// stands for anybody who may.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Rules {
-    /// Whether there are any.
-    pub protected: bool,
-    /// What the rule is called, where one of that name can be changed.
-    pub name: Option<String>,
-    /// Whether it may push.
-    pub may_push: Option<bool>,
-    /// Whether it may merge.
-    pub may_merge: Option<bool>,
-    /// How many others have to approve before anything is merged.
-    pub approvals: Option<u32>,
-    /// Whether it is known to let everybody push who may write to the repository.
-    pub all_push: bool,
-    /// Whether there is one of which the host tells nothing else.
-    pub hidden: bool,
+/// How others than those who may decide can write to a branch with these rules, if it is known that they can.
+#[must_use]
+pub fn open(rules: &Rules) -> Option<&'static str> {
+    if !rules.protected {
+        Some("no rule protects it: whoever may write to the repository may push to it")
+    } else if rules.may_push == Some(true) {
+        Some("its rule lets tidegate's own account push to it, and so others who may write to the repository")
+    } else if rules.approvals == Some(0) && rules.may_merge != Some(false) {
+        Some("its rule asks for no approval: whoever may write to the repository may merge into it alone")
+    } else {
+        None
+    }
 }
 
-impl Rules {
-    /// How others than those who may decide can write to the branch, if it is known that they can.
-    #[must_use]
-    pub fn open(&self) -> Option<&'static str> {
-        if !self.protected {
-            Some("no rule protects it: whoever may write to the repository may push to it")
-        } else if self.may_push == Some(true) {
-            Some("its rule lets tidegate's own account push to it, and so others who may write to the repository")
-        } else if self.approvals == Some(0) && self.may_merge != Some(false) {
-            Some("its rule asks for no approval: whoever may write to the repository may merge into it alone")
-        } else {
-            None
-        }
-    }
-
-    /// Whether the host does not say who may write, be it that it hides the rules or that they name who is left out.
-    #[must_use]
-    pub fn is_hidden(&self) -> bool {
-        self.protected && self.may_push.is_none() && self.approvals.is_none()
-    }
+/// Whether the host does not say who may write, be it that it hides the rules or that they name who is left out.
+#[must_use]
+pub fn is_hidden(rules: &Rules) -> bool {
+    rules.protected && rules.may_push.is_none() && rules.approvals.is_none()
 }
 
 #[cfg(test)]
@@ -79,13 +59,13 @@ mod tests {
 
     #[test]
     fn a_branch_is_kept_if_nobody_can_write_to_it_alone() {
-        assert!(Rules::default().open().unwrap().contains("no rule"));
-        assert!(rules(true, true, 1).open().unwrap().contains("push"));
-        assert!(rules(false, true, 0).open().unwrap().contains("no approval"));
-        assert_eq!(rules(false, true, 1).open(), None);
+        assert!(open(&Rules::default()).unwrap().contains("no rule"));
+        assert!(open(&rules(true, true, 1)).unwrap().contains("push"));
+        assert!(open(&rules(false, true, 0)).unwrap().contains("no approval"));
+        assert_eq!(open(&rules(false, true, 1)), None);
         // Only those merge who may decide.
-        assert_eq!(rules(false, false, 0).open(), None);
+        assert_eq!(open(&rules(false, false, 0)), None);
         let hidden = Rules { protected: true, ..Rules::default() };
-        assert!(hidden.open().is_none() && hidden.is_hidden() && !rules(false, true, 1).is_hidden());
+        assert!(open(&hidden).is_none() && is_hidden(&hidden) && !is_hidden(&rules(false, true, 1)));
     }
 }

@@ -8,82 +8,18 @@
 
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId};
+use crate::manifest::proof::Rule;
 use crate::manifest::raw::Trust;
 use crate::manifest::team::Team;
-use crate::record::state::{Approved, Rule, Time};
-use std::cmp::Ordering;
+use crate::people::review::{Review, Says};
+use crate::people::user::{Account, Being, Permission, User};
+use crate::record::state::{Approved, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 mod signature;
 
 pub use signature::{Signed, Signer};
-
-/// A user of the Git host: their number says who they are, their name is for people.
-#[derive(Debug, Clone)]
-pub struct User {
-    /// Their number.
-    pub id: u64,
-    /// What they are called now.
-    pub login: String,
-}
-
-impl PartialEq for User {
-    fn eq(&self, other: &Self) -> bool {
-        self.id == other.id
-    }
-}
-
-impl Eq for User {}
-
-impl PartialOrd for User {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for User {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.id.cmp(&other.id)
-    }
-}
-
-impl fmt::Display for User {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.login)
-    }
-}
-
-/// What a user may do in the repository now; more is greater.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Permission {
-    /// Nothing.
-    None,
-    /// Read.
-    Read,
-    /// Write.
-    Write,
-    /// Everything.
-    Admin,
-}
-
-/// What a user is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Being {
-    /// A person.
-    Person,
-    /// An app, a bot, a workflow.
-    Machine,
-}
-
-/// A user as the host knows them now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Account {
-    /// What they are.
-    pub being: Being,
-    /// What they may do.
-    pub permission: Permission,
-}
 
 /// Who made a commit.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,34 +30,6 @@ pub enum Author {
     User(User),
     /// Nobody knows: no account has that address.
     Unknown(String),
-}
-
-/// What a review says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Says {
-    /// Yes.
-    Approved,
-    /// No.
-    ChangesRequested,
-    /// What it said does not count any more: it was dismissed. What its author said before does not come back by that.
-    Withdrawn,
-    /// Neither: a comment, a draft.
-    Nothing,
-}
-
-/// One review.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Review {
-    /// Its number: later ones have greater ones.
-    pub id: u64,
-    /// Who.
-    pub by: User,
-    /// What.
-    pub says: Says,
-    /// Of which commit.
-    pub commit: CommitId,
-    /// When.
-    pub at: Time,
 }
 
 /// A pull request that was merged, as the host and Git show it.
@@ -279,10 +187,7 @@ impl fmt::Display for Flaw {
             }
             Self::Early(user) => write!(f, "{user} reviewed it before the run started"),
             Self::Machine(user) => write!(f, "{user} is no person"),
-            Self::NotListed(user, teams) => {
-                write!(f, "{user} is none of the policy's approvers")?;
-                if teams.is_empty() { Ok(()) } else { write!(f, ", and not in {}", either(teams)) }
-            }
+            Self::NotListed(user, teams) => f.write_str(&user.not_listed(teams)),
             Self::NotAllowed(user) => write!(f, "{user} may not write to the repository now"),
             Self::Rejected(user) => write!(f, "{user} asks for changes"),
             Self::Unsigned(why) => f.write_str(why),
@@ -309,12 +214,6 @@ impl fmt::Display for Flaw {
 /// A commit as people see it.
 fn short(commit: &CommitId) -> &str {
     commit.as_str().get(..8).unwrap_or(commit.as_str())
-}
-
-/// One of these teams, in words.
-#[must_use]
-pub fn either(teams: &BTreeSet<Team>) -> String {
-    teams.iter().map(Team::to_string).collect::<Vec<_>>().join(" or ")
 }
 
 /// All that is wrong, in words.

@@ -28,6 +28,7 @@ pub mod object;
 pub mod oid;
 pub mod policy;
 pub mod promql;
+pub mod proof;
 pub mod raw;
 pub mod reference;
 pub mod router;

@@ -5,11 +5,11 @@ use super::diagnostic::{Code, Diagnostic, Mark, quoted};
 use super::duration::Span;
 use super::files::RepoPath;
 use super::ids::{ClusterName, Namespace, ScheduleName, TenantName};
+use super::proof::{By, Rule};
 use super::raw::{Floors, Trust};
 use super::team::{Approver, Team, Teams};
 use super::yaml::{self, Dialect, Node, Parsed};
 use super::{raw, schema};
-use crate::record::state::{By, Rule};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The file that holds the policy, at the root of the repository.

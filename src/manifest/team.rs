@@ -3,6 +3,7 @@
 use super::installation::{HostKind, PullHost};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -177,6 +178,12 @@ impl Teams {
         };
         Some((found, format!("a team of {owner}: \"@{owner}/TEAM\"")))
     }
+}
+
+/// One of these teams, in words.
+#[must_use]
+pub fn either(teams: &BTreeSet<Team>) -> String {
+    teams.iter().map(Team::to_string).collect::<Vec<_>>().join(" or ")
 }
 
 #[cfg(test)]

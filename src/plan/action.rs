@@ -3,6 +3,7 @@
 use crate::manifest::ids::{ClusterName, ObjectName, RolloutId, RunId, StepName};
 use crate::manifest::object::{Object, ObjectRef};
 use crate::record::posture::PostureDigest;
+use crate::workload::live::Expects;
 use std::collections::BTreeSet;
 
 /// What an action may wait for.
@@ -92,22 +93,6 @@ pub struct SecretCopy {
 impl SecretCopy {
     /// What stands for the content where outcomes of writes are kept.
     pub const CONTENT: &'static str = "copy";
-}
-
-/// What an action expects to find; anything else makes it stale.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Expects {
-    /// Nothing there.
-    Absent,
-    /// This object, whatever was written to it meanwhile (a delete, a change of field managers).
-    Uid(String),
-    /// This object, exactly as it was read (every apply).
-    Version {
-        /// Its uid.
-        uid: String,
-        /// Its resourceVersion.
-        resource_version: String,
-    },
 }
 
 /// A branch that asks for a person's word or proposes to undo a change on main.

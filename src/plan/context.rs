@@ -1,6 +1,6 @@
 //! What every part of the planner looks at: one rollout in one cluster, at one moment.
 
-use super::action::{Action, Class, Expects, Verb};
+use super::action::{Action, Class, Verb};
 use super::input::Input;
 use crate::manifest::desired::{By, Plan, Router, Set};
 use crate::manifest::ids::{ClusterName, Namespace, ObjectName, RunId, SetId};
@@ -11,7 +11,7 @@ use crate::workload::compare;
 use crate::workload::inplace::Facts;
 use crate::workload::kinds::shared;
 use crate::workload::layouts;
-use crate::workload::live::LiveState;
+use crate::workload::live::{Expects, LiveState};
 use crate::workload::owned;
 use crate::workload::routers::{View, partition, replicas};
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //! up → (enough ready endpoints) raise the split → deletes, referrers first. So the record may be ahead of live, never
 //! behind.
 
-use super::action::{Action, Class, Expects, GoesBy, Verb};
+use super::action::{Action, Class, GoesBy, Verb};
 use super::context::Context;
 use super::deletions::{Removed, Sorted};
 use super::exposure;
@@ -17,6 +17,7 @@ use crate::record::state::RoleName;
 use crate::rules::{Rule, holds};
 use crate::workload::inplace::{self, RenderError, Rendered};
 use crate::workload::kinds::{daemon, shared, stateful};
+use crate::workload::live::Expects;
 use crate::workload::overlap::{self, Overlap};
 use crate::workload::readiness::{self, Available, Readiness};
 use crate::workload::{compare, tracked};

@@ -4,7 +4,7 @@ use super::action::{Action, Ask, Class, Proposal};
 use super::context::{Context, Stable};
 use super::converge::{self, Converged, Drift, StableFirst};
 use super::deletions::Going;
-use super::evidence::{Lookup, Need, ReviewQuery};
+use super::evidence::{Need, ReviewQuery};
 use super::input::{Desired, Input};
 use super::procedure::Roles;
 use super::report::{ANSWERS, Reason, Wait, news};
@@ -18,6 +18,7 @@ use crate::record::state::{ClusterState, Condition, Consumed, Deletions, Owned, 
 use crate::workload::kinds::shared;
 use crate::workload::layouts;
 use crate::workload::live::LiveState;
+use crate::workload::lookup::Lookup;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

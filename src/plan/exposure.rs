@@ -1,6 +1,6 @@
 //! What live users reach of the new version, and how to take it back from live alone (design §1).
 
-use super::action::{Action, Class, Expects, GoesBy, Verb};
+use super::action::{Action, Class, GoesBy, Verb};
 use super::context::Context;
 use crate::manifest::desired::{By, Router};
 use crate::manifest::ids::{ObjectName, Percent};
@@ -10,6 +10,7 @@ use crate::record::state::{RoleName, Time};
 use crate::rules::{Rule, holds};
 use crate::workload::kinds::shared::Member;
 use crate::workload::kinds::{daemon, shared};
+use crate::workload::live::Expects;
 use crate::workload::routers::{self, Seen, Services, Standing, View, partition};
 use crate::workload::{compare, layouts, owned, readiness};
 

@@ -16,6 +16,7 @@ use crate::manifest::ids::RunId;
 use crate::manifest::object::PODS;
 use crate::record::history;
 use crate::record::posture::{Naming, Posture, Role, Size, Split};
+use crate::record::schema::KIND;
 use crate::record::state::{
     Clock, Deletions, Governed, Outcome, Phase, Promoted, Rest, RoleName, RolloutState, Source, Standing,
 };
@@ -32,7 +33,7 @@ pub const BRINGING_UP: Manner<'static> =
 pub fn blank(input: &Input, rollout: &Rollout) -> RolloutState {
     RolloutState {
         api_version: "tidegate.io/v1alpha1".to_owned(),
-        kind: "RolloutState".to_owned(),
+        kind: KIND.to_owned(),
         metadata: input.id.clone(),
         writer: input.me.clone(),
         seq: 0,

@@ -9,8 +9,9 @@ use crate::gate::decisions::{Word, through};
 use crate::gate::guard::Guard;
 use crate::manifest::decision;
 use crate::manifest::ids::StepName;
+use crate::manifest::proof::By;
 use crate::record::branches::decisions_branch;
-use crate::record::state::{By, Consumed, RolloutState, Run, Void};
+use crate::record::state::{Consumed, RolloutState, Run, Void};
 use crate::record::text::plain;
 
 /// Why an approval is void that came to a branch without protection.

@@ -5,7 +5,7 @@
 //! record says that it was seen, and that it has succeeded: one that vanishes after that is not made again. One that vanishes before
 //! is: nothing is left that would say that it was made.
 
-use super::action::{Action, Class, Expects, GoesBy, Verb};
+use super::action::{Action, Class, GoesBy, Verb};
 use super::converge;
 use super::draft::Draft;
 use super::entry;
@@ -20,7 +20,7 @@ use crate::record::state::{Phase, Run, Time, Trial};
 use crate::record::text::plain;
 use crate::workload::compare;
 use crate::workload::kinds::job::{self, For, Standing};
-use crate::workload::live::Outcome;
+use crate::workload::live::{Expects, Outcome};
 use chrono::TimeDelta;
 
 /// Whether anything but its Job bars a step.

@@ -2,13 +2,14 @@
 //! deadline; first sight would never end. Both wait before anything is made instead, and go on by itself (requirement C-7).
 
 use super::draft::Draft;
-use super::evidence::{Found, Lookup, Presence};
+use super::evidence::Found;
 use super::report::{Reason, Wait};
 use crate::manifest::desired::{Plan, Set};
 use crate::manifest::object::{Kind, Object};
 use crate::manifest::reference::{self, Need, Reference};
 use crate::record::state::Time;
 use crate::record::text::plain;
+use crate::workload::lookup::{Lookup, Presence};
 use chrono::TimeDelta;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

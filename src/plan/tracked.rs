@@ -3,7 +3,7 @@
 //! ConfigMaps are watched. Secrets are looked up by name, for their metadata alone, every now and then.
 
 use super::draft::Draft;
-use super::evidence::{Evidence, Found, Identity, Lookup, Presence};
+use super::evidence::{Evidence, Found};
 use super::input::{Desired, Input, Live, Recorded};
 use super::missing::AGAIN;
 use super::report::{Reason, Wait};
@@ -16,6 +16,7 @@ use crate::manifest::tracked::{self, Tracked};
 use crate::record::state::Time;
 use crate::record::text::plain;
 use crate::workload::live::LiveState;
+use crate::workload::lookup::{Identity, Lookup, Presence};
 use crate::workload::tracked::{KEPT, of_live, secrets};
 use chrono::TimeDelta;
 use std::collections::{BTreeMap, BTreeSet};

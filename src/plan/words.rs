@@ -9,9 +9,10 @@ use crate::gate::decisions::{self, DecisionFile, Hearing, Word, loosens};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::duration::Span;
 use crate::manifest::ids::RunId;
+use crate::manifest::proof::{By, Rule};
 use crate::record::branches::decisions_branch;
 use crate::record::history;
-use crate::record::state::{By, Phase, Rule, Run, Standing, Void};
+use crate::record::state::{Phase, Run, Standing, Void};
 use std::borrow::Cow;
 
 /// How far back a word may go whose rollout's file cannot be read.

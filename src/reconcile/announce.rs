@@ -5,11 +5,12 @@ use crate::cluster::client::Cluster;
 use crate::cluster::events::{Event, Level};
 use crate::manifest::ids::RolloutId;
 use crate::manifest::object::{Kind, ObjectRef};
-use crate::plan::action::{Action, Expects};
+use crate::plan::action::Action;
 use crate::record::state::{Owned, RoleName, RolloutState, Time};
 use crate::report::metrics::Metrics;
 use crate::report::words::told;
 use crate::workload::kinds::shared;
+use crate::workload::live::Expects;
 use std::collections::BTreeMap;
 use tokio::task::JoinSet;
 

@@ -8,10 +8,10 @@ use crate::cluster::client::Cluster;
 use crate::cluster::lease::LeaseHeld;
 use crate::cluster::watch::Watches;
 use crate::manifest::ids::RolloutId;
-use crate::plan::action::{Action, Class, Expects, Verb};
+use crate::plan::action::{Action, Class, Verb};
 use crate::record::state::Time;
 use crate::report::metrics::{Metrics, outcome_label};
-use crate::workload::live::Outcome;
+use crate::workload::live::{Expects, Outcome};
 use futures::{FutureExt, StreamExt};
 use std::collections::BTreeMap;
 

@@ -13,10 +13,11 @@ use crate::manifest::desired::Rollout;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{CommitId, InstanceName, Namespace, RolloutId};
 use crate::manifest::object::{Kind, OWNER};
+use crate::manifest::proof::{By, Rule};
 use crate::plan::evidence::Evidence;
 use crate::plan::input::{Branch, Decisions, Desired, Input, Live, MayStart, PolicyView, Recorded};
 use crate::plan::report::Reason;
-use crate::record::state::{By, RolloutState, Rule, Time, Writer};
+use crate::record::state::{RolloutState, Time, Writer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -9,12 +9,13 @@ use crate::git::Pushed;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{CommitId, InstanceName, RolloutId};
 use crate::manifest::installation::HostKind;
+use crate::manifest::proof::By;
 use crate::manifest::set;
 use crate::plan::action::{Ask, Proposal};
 use crate::plan::evidence::Entangled;
 use crate::plan::input::MayStart;
 use crate::record::history::{self, voids};
-use crate::record::state::{By, Time, Void};
+use crate::record::state::{Time, Void};
 use crate::report::metrics::{GitOperation, GitOutcome, Metrics};
 use std::collections::BTreeSet;
 

@@ -1,6 +1,7 @@
 //! A record with everything in it, for tests: run 7 of shop/podinfo stands on `tenth`, run 6 was promoted before.
 
 use super::posture::{Naming, Posture, Role, Size, Split};
+use super::schema::KIND;
 use super::state::{
     Clock, ClusterState, Condition, Consumed, Deletions, EndedRun, Outcome, Owned, PastRun, Phase, Promoted, Pull,
     Question, Refused, RoleName, RolloutState, Route, Run, Source, Stop, Time, Writer,
@@ -83,7 +84,7 @@ pub(crate) fn steady() -> RolloutState {
     };
     RolloutState {
         api_version: super::store::API_VERSION.to_owned(),
-        kind: "RolloutState".to_owned(),
+        kind: KIND.to_owned(),
         metadata: "shop/podinfo".parse().expect("an id"),
         writer: Writer {
             instance: "prod".parse().expect("a name"),

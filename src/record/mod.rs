@@ -5,6 +5,7 @@ pub mod dashboard;
 pub mod history;
 pub mod message;
 pub mod posture;
+pub mod schema;
 pub mod state;
 pub mod store;
 pub mod text;

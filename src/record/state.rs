@@ -11,7 +11,7 @@ mod run;
 pub use deletions::{Answer, Consent, Deletions, Question, Said};
 pub use governed::{Governed, Terms};
 pub use phase::{Clock, Phase, Rest, Standing, Stop, Then};
-pub use proof::{Approved, By, Proven, Rule, Void};
+pub use proof::{Approved, Proven, Void};
 pub use run::{Checked, Consumed, EndedRun, Outcome, PastRun, Pull, Refused, Route, Run, Trial};
 
 use super::posture::Posture;
@@ -19,6 +19,7 @@ use super::unknown::Unknown;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{ClusterName, CommitId, InstanceName, PodsDigest, Revision, RolloutId, RunId, SetId};
 use crate::manifest::object::{Object, ObjectRef};
+use crate::manifest::proof::Rule;
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

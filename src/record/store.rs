@@ -9,6 +9,7 @@
 //! Nothing here touches Git: texts go in and out as values, and a change is a map of edits.
 
 use super::history::pinned;
+use super::schema::KIND;
 use super::state::RolloutState;
 use super::unknown::Unknown;
 use crate::manifest::desired::{Plan, Set};
@@ -162,7 +163,7 @@ pub fn print_state(state: &RolloutState) -> String {
 /// # Errors
 /// When the file is not a record of this rollout and version, or a field of it makes no sense.
 pub fn parse_state(id: &RolloutId, bytes: &[u8]) -> Result<RolloutState, RecordError> {
-    let value = document(bytes, "RolloutState")?;
+    let value = document(bytes, KIND)?;
     let mut state = RolloutState::deserialize(&value)?;
     if state.metadata != *id {
         return Err(RecordError::Identity { found: state.metadata, expected: id.clone() });

@@ -42,6 +42,22 @@ impl LiveState {
     }
 }
 
+/// What a write expects to find; anything else makes it stale.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expects {
+    /// Nothing there.
+    Absent,
+    /// This object, whatever was written to it meanwhile (a delete, a change of field managers).
+    Uid(String),
+    /// This object, exactly as it was read (every apply).
+    Version {
+        /// Its uid.
+        uid: String,
+        /// Its resourceVersion.
+        resource_version: String,
+    },
+}
+
 /// What an API request came to, sorted by what follows from it (requirement X-13). Expected results are not errors.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {

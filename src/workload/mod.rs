@@ -8,6 +8,8 @@ pub mod inplace;
 pub mod kinds;
 pub mod layouts;
 pub mod live;
+pub mod lookup;
+pub mod managers;
 mod naming;
 pub mod objects;
 pub mod overlap;

@@ -16,9 +16,9 @@ use crate::exhaustive::manifests::{carrier, versions};
 use crate::exhaustive::plans::{Due, Known, Plan, Plans, Sight};
 use crate::exhaustive::state::{At, Controller, Event, State};
 use std::collections::HashMap;
-use tidegate::plan::action::Expects;
 use tidegate::plan::draft::RecordChange;
 use tidegate::rules::{Rule, holds};
+use tidegate::workload::live::Expects;
 
 /// All that was met, and what follows from it.
 pub(crate) struct Worlds {

@@ -15,12 +15,13 @@ use tidegate::manifest::decision::{self, Decision, DecisionAction};
 use tidegate::manifest::desired::Rollout;
 use tidegate::manifest::ids::{CommitId, RunId};
 use tidegate::manifest::oid;
-use tidegate::plan::action::{Action, Class, Expects, Verb};
+use tidegate::plan::action::{Action, Class, Verb};
 use tidegate::plan::draft::{RecordChange, RolloutPlan};
 use tidegate::plan::evidence::Answer;
 use tidegate::plan::input::{Decisions, Desired, Git, Input, Live, PolicyView, Recorded};
 use tidegate::plan::planner;
 use tidegate::record::state::Writer;
+use tidegate::workload::live::Expects;
 
 /// What a controller knows of Git.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]

@@ -8,26 +8,26 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Each room with all that it imports, as the code does now: an import that is not here is an error, and so is an entry
 /// that nothing needs.
 const IMPORTS: &[(&str, &[&str])] = &[
-    // `manifest::schema` also makes the schema of the record.
     // The keys that an installation names.
-    ("manifest", &["record", "sign"]),
+    ("manifest", &["sign"]),
     ("sign", &[]),
     ("record", &["manifest"]),
     ("workload", &["manifest", "record"]),
-    ("gate", &["manifest", "record"]),
+    ("people", &["manifest", "record"]),
+    ("gate", &["manifest", "people", "record"]),
     ("analysis", &["manifest", "record"]),
     ("plan", &["analysis", "gate", "manifest", "record", "rules", "workload"]),
     ("git", &["manifest", "record", "rules", "sign"]),
-    // What a host tells of reviews is judged there. An App signs what lets it in.
-    ("forge", &["gate", "git", "manifest", "record", "sign"]),
+    // An App signs what lets it in.
+    ("forge", &["git", "manifest", "people", "record", "sign"]),
     // Actions and live objects are the values that this room takes and gives; the brake is one that it reads.
     ("cluster", &["gate", "manifest", "plan", "record", "rules", "workload"]),
     ("report", &["forge", "git", "manifest", "plan", "record", "workload"]),
     (
         "reconcile",
         &[
-            "analysis", "cluster", "forge", "gate", "git", "manifest", "plan", "record", "report", "rules", "sign",
-            "workload",
+            "analysis", "cluster", "forge", "gate", "git", "manifest", "people", "plan", "record", "report", "rules",
+            "sign", "workload",
         ],
     ),
     ("rules", &[]),
@@ -40,6 +40,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
             "gate",
             "git",
             "manifest",
+            "people",
             "plan",
             "reconcile",
             "record",
@@ -56,6 +57,7 @@ const PURE: &[&str] = &[
     "manifest",
     "record",
     "workload",
+    "people",
     "gate",
     "plan",
     "rules",

@@ -18,11 +18,12 @@ use tidegate::forge::host::{Annotation, Check, Host, HostError, Level, Mark, Off
 use tidegate::forge::pull::Text;
 use tidegate::forge::receiver::{PATH, Receiver};
 use tidegate::forge::settings::{Branch, Settings};
-use tidegate::gate::proof::User;
 use tidegate::manifest::ids::CommitId;
 use tidegate::manifest::installation::{Access, App, HostKind, PullHost};
+use tidegate::manifest::proof::{By, Rule};
 use tidegate::manifest::raw::Trust;
-use tidegate::record::state::{By, Rule, Time};
+use tidegate::people::user::User;
+use tidegate::record::state::Time;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tower::ServiceExt;

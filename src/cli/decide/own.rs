@@ -6,8 +6,8 @@ use crate::cli::repository::{Record, Repository};
 use crate::gate::decisions::through;
 use crate::git::Person;
 use crate::manifest::decision::DecisionAction;
+use crate::manifest::proof::By;
 use crate::plan::proof;
-use crate::record::state::By;
 
 /// What to say of it, if it is so as far as the clone tells; nothing where no signature is asked for.
 pub(super) async fn warning(

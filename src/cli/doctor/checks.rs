@@ -5,10 +5,11 @@ use crate::cluster::checkup::Server;
 use crate::cluster::rights::Right;
 use crate::forge::host::{Hook, HostError, Permissions};
 use crate::forge::settings::{Branch, Settings};
-use crate::gate::guard::Rules;
+use crate::gate::guard;
 use crate::manifest::ids::{Namespace, RolloutId};
 use crate::manifest::installation::{HostKind, PullHost};
 use crate::manifest::object::Kind;
+use crate::people::branch::Rules;
 use crate::record::state::Time;
 use crate::record::text::plain;
 use serde::Serialize;
@@ -250,7 +251,7 @@ pub(super) fn branch(
     };
     // A rule for more branches than this one stays as it is: hosts look at one of the exact name first.
     let wrong = match branch {
-        Branch::Main | Branch::Decisions => rules.open(),
+        Branch::Main | Branch::Decisions => guard::open(rules),
         Branch::State if !rules.protected => {
             Some("no rule protects it: whoever may write to the repository may change the record")
         }
@@ -279,7 +280,7 @@ pub(super) fn branch(
             let there = rules.protected && rules.name.as_ref().is_none_or(|rule| *rule == name);
             Check::new(weight.found(), check, why, set(there.then_some(name.as_str())))
         }
-        None if rules.is_hidden() => {
+        None if guard::is_hidden(rules) => {
             let words = settings.words(branch);
             let token = format!("run doctor with a token that may read it ({})", hidden(site.kind));
             if rules.hidden && branch == Branch::Decisions {

@@ -20,7 +20,7 @@ use crate::plan::planner;
 use crate::record::history::is_under_way;
 use crate::record::state::{RolloutState, Time, Writer};
 use crate::record::text::plain;
-use crate::workload::live::LiveState;
+use crate::workload::live::{Expects, LiveState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -183,8 +183,7 @@ async fn decide(mut input: Input, sight: &Sight) -> RolloutPlan {
     plan
 }
 
-fn expected(need: &Need, live: &LiveState) -> crate::plan::action::Expects {
-    use crate::plan::action::Expects;
+fn expected(need: &Need, live: &LiveState) -> Expects {
     let object = live.get(&need.question.target);
     match (object.and_then(|object| object.uid()), object.and_then(|object| object.resource_version())) {
         (Some(uid), Some(version)) => Expects::Version { uid: uid.to_owned(), resource_version: version.to_owned() },

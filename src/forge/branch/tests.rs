@@ -1,9 +1,9 @@
 //! Requests as people read them, and the undoing of a run's change.
 
 use super::*;
+use crate::manifest::proof::Rule;
 use crate::manifest::raw::Trust;
 use crate::record::fixture::{open, plan, revision, run, set, step, too_many};
-use crate::record::state::Rule;
 
 fn instance() -> InstanceName {
     "prod".parse().unwrap()

@@ -5,10 +5,11 @@
 
 use super::wire::Id;
 use super::{Errand, Host, HostError, LINK, Method, PAGES};
-use crate::gate::proof::{Account, Being, Permission, Review, Says, User};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId};
 use crate::manifest::installation::HostKind;
+use crate::people::review::{Review, Says};
+use crate::people::user::{Account, Being, Permission, User};
 use crate::record::state::Time;
 use crate::record::text::plain;
 use serde::Deserialize;

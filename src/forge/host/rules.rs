@@ -3,8 +3,8 @@
 
 use super::{Errand, Host, HostError, Method, gitlab};
 use crate::forge::settings::escaped;
-use crate::gate::guard::Rules;
 use crate::manifest::installation::HostKind;
+use crate::people::branch::Rules;
 use crate::record::state::Time;
 use crate::record::text::plain;
 use http::header::ETAG;

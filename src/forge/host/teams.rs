@@ -7,10 +7,10 @@ use super::reviews::RawUser;
 use super::wire::Id;
 use super::{Errand, Host, HostError, Method, PullHost};
 use crate::forge::settings::escaped;
-use crate::gate::proof::{Flaw, Permission, User, either};
 use crate::manifest::installation::{Access, HostKind};
-use crate::manifest::team::Team;
-use crate::record::state::Rule;
+use crate::manifest::proof::Rule;
+use crate::manifest::team::{Team, either};
+use crate::people::user::{Permission, User};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,7 +64,7 @@ impl Host {
             return Ok(None);
         }
         match self.teams(rule, [user.clone()].into()).await {
-            Ok(found) if found.is_empty() => Ok(Some(Flaw::NotListed(user.clone(), rule.teams()).to_string())),
+            Ok(found) if found.is_empty() => Ok(Some(user.not_listed(&rule.teams()))),
             Ok(_) => Ok(None),
             Err(error @ (HostError::Refused { status: 403..=405, .. } | HostError::Unusable { .. })) => {
                 tracing::warn!(%error, "nobody can tell who is in a team");

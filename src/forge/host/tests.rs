@@ -4,7 +4,8 @@ use super::testing::github::{self, sha};
 use super::testing::{Fault, REPOSITORY, Server, USER};
 use super::*;
 use crate::forge::pull::Standing;
-use crate::gate::proof::{Being, Permission, Says, User};
+use crate::people::review::Says;
+use crate::people::user::{Being, Permission, User};
 use crate::record::fixture::time;
 use std::sync::{Arc, Mutex};
 

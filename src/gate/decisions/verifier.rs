@@ -3,7 +3,8 @@
 use super::{DecisionFile, Lacks, Unproven, Word, through};
 use crate::gate::proof::{self, Asked, Evidence, Flaw, Merged, ReviewEvidence, Wanted};
 use crate::manifest::ids::CommitId;
-use crate::record::state::{Approved, Proven, Rule, Time, Void};
+use crate::manifest::proof::Rule;
+use crate::record::state::{Approved, Proven, Time, Void};
 use crate::record::text::plain;
 use chrono::TimeDelta;
 use std::collections::BTreeMap;

@@ -75,9 +75,9 @@ pub(super) fn prove(wanted: &Wanted<'_>, signed: &Signed) -> Result<Vec<Approved
 mod tests {
     use super::super::{Evidence, prove};
     use super::*;
+    use crate::manifest::proof::{By, Rule};
     use crate::manifest::raw::Trust;
     use crate::record::fixture::{commit, time};
-    use crate::record::state::{By, Rule};
 
     const PATH: &str = "shop/podinfo/7-07070707-tenth.yaml";
 

@@ -1,8 +1,8 @@
 //! Each attack on an approval, against the rules alone.
 
 use super::*;
+use crate::manifest::proof::By;
 use crate::record::fixture::{commit, time};
-use crate::record::state::By;
 
 const PATH: &str = "shop/podinfo/7-07070707-tenth.yaml";
 

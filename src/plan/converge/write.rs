@@ -3,16 +3,16 @@
 use super::{Drift, Pass};
 use crate::manifest::object::{APPLIED, Kind, Object, ObjectRef, RETREATED};
 use crate::manifest::scaler;
-use crate::plan::action::{Class, Expects, Verb};
+use crate::plan::action::{Class, Verb};
 use crate::plan::context::{Context, exactly, seq_of};
 use crate::plan::report::{Reason, Wait};
-use crate::plan::{adopt, exposure, introduce};
+use crate::plan::{exposure, introduce};
 use crate::record::posture::{Naming, Posture, Split};
 use crate::record::state::RoleName;
 use crate::workload::inplace::{self, Rendered};
 use crate::workload::kinds::{service, shared};
-use crate::workload::live::Outcome;
-use crate::workload::{compare, layouts, owned};
+use crate::workload::live::{Expects, Outcome};
+use crate::workload::{compare, layouts, managers, owned};
 use chrono::TimeDelta;
 
 impl Pass<'_> {
@@ -58,7 +58,7 @@ impl Pass<'_> {
     /// Makes the field managers of client-side apply ours, so that fields can go. A status that is written meanwhile makes
     /// it stale: then it is planned again.
     pub(super) fn migrate(&mut self, live: &Object) {
-        if adopt::client_side_managed(live) {
+        if managers::client_side_managed(live) {
             let expects = Expects::Uid(live.uid().unwrap_or_default().to_owned());
             let verb = Verb::Migrate { target: live.reference().clone(), expects };
             let posture = Some(self.posture.digest());

@@ -1,13 +1,13 @@
 //! The small world's cluster: an API server with server-side apply, and controllers that answer at once.
 
-use super::super::action::{Action, Expects, Verb};
+use super::super::action::{Action, Verb};
 use super::super::evidence::Answer;
 use super::manifests::{id, object};
 use super::world::{Gateway, MANAGER, Pods, World};
 use crate::manifest::object::{Kind, Object, ObjectRef};
 use crate::record::state::{RoleName, Time};
 use crate::workload::layouts::pod_labels;
-use crate::workload::live::Outcome;
+use crate::workload::live::{Expects, Outcome};
 use crate::workload::owned::owned_by;
 use crate::workload::selector::serves;
 use serde_json::{Value, json};

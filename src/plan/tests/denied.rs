@@ -5,8 +5,8 @@ use super::manifests::{CANARY, set};
 use super::world::World;
 use crate::gate::guard::Guard;
 use crate::manifest::ids::CommitId;
+use crate::manifest::proof::{By, Rule};
 use crate::manifest::raw::Trust;
-use crate::record::state::{By, Rule};
 
 /// A run that waits before `tenth` for a word of Ana, whose branch somebody has deleted; which one that was.
 fn deleted(guard: Guard) -> (World, (String, CommitId)) {

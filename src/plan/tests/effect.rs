@@ -2,8 +2,9 @@
 
 use super::super::action::{Action, Proposal};
 use super::super::draft::RecordChange;
-use super::super::evidence::{Lookup, Need, ReviewQuery};
+use super::super::evidence::{Need, ReviewQuery};
 use crate::analysis::judge::Inquiry;
+use crate::workload::lookup::Lookup;
 
 /// One thing that a tick does to the outside.
 #[derive(Debug, Clone)]

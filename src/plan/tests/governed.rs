@@ -4,8 +4,8 @@ use super::manifests::{CANARY, set};
 use super::world::World;
 use crate::gate::guard::Guard;
 use crate::manifest::decision::DecisionAction;
+use crate::manifest::proof::{By, Rule};
 use crate::manifest::raw::{Floors, Trust};
-use crate::record::state::{By, Rule};
 use serde_json::{Value, json};
 
 fn floors(asked: Value) -> Floors {

@@ -4,11 +4,14 @@ use super::super::evidence::ReviewQuery;
 use super::super::input::Desired;
 use super::manifests::{CANARY, QUICK, set};
 use super::world::World;
-use crate::gate::proof::{Account, Author, Being, Evidence, Merged, Permission, Review, Says, Signed, Signer, User};
+use crate::gate::proof::{Author, Evidence, Merged, Signed, Signer};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::ids::CommitId;
+use crate::manifest::proof::{By, Rule};
 use crate::manifest::raw::Trust;
-use crate::record::state::{By, Consumed, Rule, Time};
+use crate::people::review::{Review, Says};
+use crate::people::user::{Account, Being, Permission, User};
+use crate::record::state::{Consumed, Time};
 
 mod at_once;
 mod authors;

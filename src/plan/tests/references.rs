@@ -1,11 +1,12 @@
 //! What the pods of a version refer to: what nobody has holds a run before anything is made (requirement C-7).
 
-use super::super::evidence::{Found, Lookup, Presence};
+use super::super::evidence::Found;
 use super::manifests::{PLAIN, QUICK, object, set, set_with};
 use super::secrets::Held;
 use super::world::{Pods, World};
 use crate::manifest::desired::Set;
 use crate::manifest::object::Kind;
+use crate::workload::lookup::{Lookup, Presence};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -8,10 +8,11 @@ use crate::manifest::decision::{Decision, DecisionAction};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId};
 use crate::manifest::oid;
+use crate::manifest::proof::{By, Rule};
 use crate::manifest::raw::Trust;
 use crate::record::branches::{Asks, Head, approval};
 use crate::record::history::voids;
-use crate::record::state::{By, Rule, Void};
+use crate::record::state::Void;
 use std::collections::{BTreeMap, BTreeSet};
 
 mod beside;

@@ -1,7 +1,7 @@
 //! Secrets that a rollout tracks: looked up by name, copied when a run needs it, and known to no plan (requirement C-7).
 
 use super::super::action::SecretCopy;
-use super::super::evidence::{Answer, Evidence, Identity};
+use super::super::evidence::{Answer, Evidence};
 use super::manifests::{QUICK, filed, set_with};
 use super::world::World;
 use crate::manifest::decision::DecisionAction;
@@ -9,6 +9,7 @@ use crate::manifest::desired::Set;
 use crate::manifest::ids::RunId;
 use crate::manifest::object::Kind;
 use crate::workload::live::Outcome;
+use crate::workload::lookup::Identity;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -7,10 +7,11 @@ use crate::manifest::decision::DecisionAction;
 use crate::manifest::desired::Suspend;
 use crate::manifest::duration::Span;
 use crate::manifest::object::{Kind, OWNER};
+use crate::manifest::proof::{By, Rule};
 use crate::manifest::raw::Trust;
 use crate::plan::draft::RecordChange;
 use crate::plan::input::{Desired, MayStart};
-use crate::record::state::{By, Outcome, Rule};
+use crate::record::state::Outcome;
 use serde_json::json;
 
 fn window(cron: &str) -> Window {

@@ -4,8 +4,9 @@ use super::Collector;
 use crate::manifest::ids::RolloutId;
 use crate::manifest::reference::Referent;
 use crate::plan::action::SecretCopy;
-use crate::plan::evidence::{Found, Lookup, Presence};
+use crate::plan::evidence::Found;
 use crate::workload::live::Outcome;
+use crate::workload::lookup::{Lookup, Presence};
 use std::sync::Arc;
 
 /// Whether what was looked up may be otherwise since that copy was tried: the copy itself, and the Secret if that has moved on.

@@ -2,15 +2,18 @@
 
 use super::{Collector, SignatureVerifier};
 use crate::forge::host::{Host, HostError, Opened, Pulled, Shown};
-use crate::gate::proof::{Account, Author, Being, Evidence, Merged, Permission, Review, ReviewEvidence, Says, User};
+use crate::gate::proof::{Author, Evidence, Merged, ReviewEvidence};
 use crate::git::{Changed, GitError, Made, RefName, Store};
 use crate::manifest::ids::{CommitId, RolloutId};
+use crate::manifest::proof::{By, Rule};
 use crate::manifest::raw::Trust;
 use crate::manifest::team::Team;
+use crate::people::review::{Review, Says};
+use crate::people::user::{Account, Being, Permission, User};
 use crate::plan::evidence::{Request, ReviewQuery, Version};
 use crate::reconcile::clock::Clock;
 use crate::reconcile::source::Branches;
-use crate::record::state::{By, Rule, Time};
+use crate::record::state::Time;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;

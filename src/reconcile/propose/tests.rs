@@ -5,9 +5,10 @@ use super::*;
 use crate::forge::branch::approval;
 use crate::gate::guard::Guard;
 use crate::manifest::oid;
+use crate::manifest::proof::By;
 use crate::plan::input::{Change, Content, MayStart};
 use crate::record::fixture;
-use crate::record::state::{By, Consumed, EndedRun, Outcome, PastRun, Phase, Pull, Refused, RolloutState, Standing};
+use crate::record::state::{Consumed, EndedRun, Outcome, PastRun, Phase, Pull, Refused, RolloutState, Standing};
 use crate::record::store::{print_plan, print_state};
 use std::collections::BTreeMap;
 

@@ -10,10 +10,11 @@ use crate::forge::host::Pass;
 use crate::forge::host::testing::{Fault, Server, USER};
 use crate::forge::pull::Standing;
 use crate::manifest::installation::{Access, HostKind, PullHost};
+use crate::manifest::proof::{By, Rule};
 use crate::manifest::raw::Trust;
 use crate::plan::evidence::Denial;
 use crate::record::fixture;
-use crate::record::state::{By, Consumed, EndedRun, Pull, Question, Refused, Rule, Void};
+use crate::record::state::{Consumed, EndedRun, Pull, Question, Refused, Void};
 use serde_json::json;
 use std::sync::Mutex;
 

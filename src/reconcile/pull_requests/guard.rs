@@ -5,7 +5,8 @@ use super::Worker;
 use crate::forge::host::HostError;
 use crate::forge::settings::{Branch, Settings};
 use crate::gate::approval;
-use crate::gate::guard::{Guard, Rules};
+use crate::gate::guard::{Guard, open};
+use crate::people::branch::Rules;
 use crate::plan::input::MayStart;
 use crate::reconcile::source::View;
 
@@ -21,7 +22,7 @@ pub(super) fn gated(view: &View) -> bool {
 
 /// What rules make of the branch; `words` say what they should be.
 fn judged(rules: &Rules, words: &str) -> Guard {
-    match rules.open() {
+    match open(rules) {
         Some(why) => Guard::Open {
             why: why.to_owned(),
             act: format!("set on the Git host: {words} (as a command: tidegate doctor)"),

@@ -5,17 +5,19 @@ use super::super::testing::{World, id, moved, steady};
 use super::tidy::over;
 use super::*;
 use crate::forge::host::Mark;
-use crate::gate::proof::{Flaw, User};
+use crate::gate::proof::Flaw;
 use crate::manifest::desired::Set;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::StepName;
+use crate::manifest::proof::By;
 use crate::manifest::raw::Trust;
 use crate::manifest::reference::Referent;
 use crate::manifest::set;
 use crate::manifest::tracked::Taken;
+use crate::people::user::User;
 use crate::record::fixture;
 use crate::record::state::{
-    Answer, By, Consumed, Governed, Phase, Pull, Question, RolloutState, Run, Said, Terms, Time, Void,
+    Answer, Consumed, Governed, Phase, Pull, Question, RolloutState, Run, Said, Terms, Time, Void,
 };
 use crate::record::store::{print_plan, print_state};
 

@@ -1,10 +1,11 @@
 use super::super::testing::{STATE, World, id, manifest, moved, steady, write};
 use super::*;
 use crate::manifest::object::{Kind, ObjectRef};
-use crate::plan::action::{Class, Expects, GoesBy, Verb};
+use crate::plan::action::{Class, GoesBy, Verb};
 use crate::record::fixture;
 use crate::record::posture::Posture;
 use crate::record::state::{Answer, Consent, Said};
+use crate::workload::live::Expects;
 
 fn action(posture: &Posture, cluster: &str, uid: &str) -> Action {
     let target =

@@ -1,8 +1,8 @@
 //! What a policy asks of a rollout, as the record keeps it: so that a change of the policy never lets in the version that came
 //! with it.
 
-use super::Rule;
 use crate::manifest::ids::SetId;
+use crate::manifest::proof::Rule;
 use crate::manifest::raw::Floors;
 use schemars::JsonSchema;
 use serde::de::Error as _;
@@ -77,8 +77,8 @@ impl Governed {
 mod tests {
     use super::*;
     use crate::manifest::duration::Span;
+    use crate::manifest::proof::By;
     use crate::manifest::raw::Trust;
-    use crate::record::state::By;
 
     fn terms(approvals: u32, soak: u64) -> Terms {
         let rule = Rule { approvers: ["ana".to_owned()].into(), approvals, trust: Trust::Reviews, by: By::Reviews };

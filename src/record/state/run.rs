@@ -1,8 +1,9 @@
 //! A run, from its start to its place in the history, and what people have decided about runs.
 
-use super::{Origin, Proven, Rule, Time, Void};
+use super::{Origin, Proven, Time, Void};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CheckName, ClusterName, CommitId, PodsDigest, Revision, RunId, SetId, StepName};
+use crate::manifest::proof::Rule;
 use crate::record::posture::Names;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use tidegate::manifest::reference::Referent;
-use tidegate::plan::evidence::{Identity, Lookup, Presence};
+use tidegate::workload::lookup::{Identity, Lookup, Presence};
 
 /// A Secret, and what is seen of it.
 struct Original {

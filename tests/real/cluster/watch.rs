@@ -14,8 +14,8 @@ use tidegate::cluster::store::Observed;
 use tidegate::cluster::watch::Watches;
 use tidegate::gate::brake::BrakeWord;
 use tidegate::manifest::object::{Kind, Object, ObjectRef};
-use tidegate::plan::action::{Expects, GoesBy, Verb};
-use tidegate::workload::live::{LiveState, Outcome};
+use tidegate::plan::action::{GoesBy, Verb};
+use tidegate::workload::live::{Expects, LiveState, Outcome};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
 

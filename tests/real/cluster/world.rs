@@ -9,9 +9,9 @@ use tidegate::cluster::client::Cluster;
 use tidegate::cluster::connection::ClusterSource;
 use tidegate::manifest::ids::Namespace;
 use tidegate::manifest::object::{Kind, Object, ObjectRef};
-use tidegate::plan::action::{Action, Class, Expects, Verb};
+use tidegate::plan::action::{Action, Class, Verb};
 use tidegate::sim::kube_api::{Fault, KubeApi, Verdict};
-use tidegate::workload::live::Outcome;
+use tidegate::workload::live::{Expects, Outcome};
 
 /// A namespace of its own, and two ways to it.
 pub(crate) struct World {

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tidegate::cluster::events::{Event, Level};
 use tidegate::manifest::object::{Kind, SEQ};
-use tidegate::plan::action::{Class, Expects, GoesBy, Verb};
-use tidegate::workload::live::Outcome;
+use tidegate::plan::action::{Class, GoesBy, Verb};
+use tidegate::workload::live::{Expects, Outcome};
 use tidegate::workload::owned::{annotators, owned_by};
 
 on_both! {

@@ -10,10 +10,10 @@ use tidegate::cluster::lease::{Lease, LeaseAnnotations, Timing, Turn};
 use tidegate::cluster::store::Observed;
 use tidegate::cluster::watch::Watches;
 use tidegate::manifest::object::Kind;
-use tidegate::plan::action::{Expects, GoesBy, Verb as Act};
+use tidegate::plan::action::{GoesBy, Verb as Act};
 use tidegate::sim::kube_api::resource::Resource;
 use tidegate::sim::kube_api::{Fault, Happened, KubeApi, Seen, Verb, Verdict, What};
-use tidegate::workload::live::{LiveState, Outcome};
+use tidegate::workload::live::{Expects, LiveState, Outcome};
 use tokio::sync::Notify;
 
 /// How long a condition may take on the paused clock, which moves on by itself when everybody waits.

@@ -6,7 +6,7 @@
 use super::super::{Hook, Host, HostError, Permissions};
 use super::{DEVELOPER, MAINTAINER};
 use crate::forge::settings::escaped;
-use crate::gate::guard::Rules;
+use crate::people::branch::Rules;
 use crate::record::text::plain;
 use serde::Deserialize;
 

@@ -1,6 +1,7 @@
 //! What hosts tell of the rules of branches, of our account and of webhooks.
 
 use super::*;
+use crate::gate::guard;
 
 #[tokio::test]
 async fn what_protects_a_branch_is_read_from_rulesets_and_from_classic_rules() {
@@ -24,11 +25,15 @@ async fn what_protects_a_branch_is_read_from_rulesets_and_from_classic_rules() {
         client.server.keeps(protected, listed, classic);
         let rules = client.host.rules("tidegate/prod/decisions").await.unwrap().unwrap();
         match open {
-            Some(part) => assert!(rules.open().is_some_and(|why| why.contains(part)), "{what}: {rules:?}"),
-            None => assert_eq!(rules.open(), None, "{what}: {rules:?}"),
+            Some(part) => assert!(guard::open(&rules).is_some_and(|why| why.contains(part)), "{what}: {rules:?}"),
+            None => assert_eq!(guard::open(&rules), None, "{what}: {rules:?}"),
         }
         let unsaid = ["only whom it leaves out", "what nobody tells us"].contains(&what);
-        assert_eq!((rules.is_hidden(), rules.hidden), (unsaid, what == "what nobody tells us"), "{what}: {rules:?}");
+        assert_eq!(
+            (guard::is_hidden(&rules), rules.hidden),
+            (unsaid, what == "what nobody tells us"),
+            "{what}: {rules:?}"
+        );
     }
 }
 
@@ -77,10 +82,10 @@ async fn what_protects_a_branch_of_gitlab_is_who_may_write_to_it_without_asking(
         client.server.state().there = [("repository/branches/tidegate%2Fprod%2Fdecisions".to_owned(), told)].into();
         let rules = client.host.rules("tidegate/prod/decisions").await.unwrap().unwrap();
         match open {
-            Some(part) => assert!(rules.open().is_some_and(|why| why.contains(part)), "{what}: {rules:?}"),
-            None => assert_eq!(rules.open(), None, "{what}: {rules:?}"),
+            Some(part) => assert!(guard::open(&rules).is_some_and(|why| why.contains(part)), "{what}: {rules:?}"),
+            None => assert_eq!(guard::open(&rules), None, "{what}: {rules:?}"),
         }
-        assert!(!rules.is_hidden(), "{what}");
+        assert!(!guard::is_hidden(&rules), "{what}");
     }
     let half = json!({"name": "x", "protected": true, "can_push": false});
     client.server.state().there = [("repository/branches/tidegate%2Fprod%2Fdecisions".to_owned(), half)].into();

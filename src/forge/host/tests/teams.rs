@@ -1,8 +1,8 @@
 //! Who is in a team, as each kind of host tells it.
 
 use super::*;
+use crate::manifest::proof::{By, Rule};
 use crate::manifest::raw::Trust;
-use crate::record::state::{By, Rule};
 use std::collections::BTreeSet;
 
 const KINDS: [HostKind; 3] = [HostKind::Gitea, HostKind::Github, HostKind::Gitlab];

@@ -6,7 +6,7 @@ use super::{asked, many, rule};
 use crate::gate::guard::Guard;
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::object::Kind;
-use crate::record::state::{By, Rule};
+use crate::manifest::proof::{By, Rule};
 
 fn friend() -> Rule {
     Rule { approvers: ["friend".to_owned()].into(), ..rule() }
