@@ -119,6 +119,20 @@ pub enum By {
 }
 
 impl Router {
+    /// The router by an object that leads requests to that Service; none where it is of another kind.
+    #[must_use]
+    pub fn by_route(kind: Kind, name: &ObjectName, service: &ObjectName) -> Option<Self> {
+        let all = [
+            Self::GatewayApi { http_route: name.clone(), service: service.clone() },
+            Self::Grpc { grpc_route: name.clone(), service: service.clone() },
+            Self::Nginx { ingress: name.clone(), service: service.clone() },
+            Self::Istio { virtual_service: name.clone(), service: service.clone() },
+            Self::Traefik { traefik_service: name.clone(), service: service.clone() },
+            Self::IngressRoute { ingress_route: name.clone(), service: service.clone() },
+        ];
+        all.into_iter().find(|router| router.route().is_some_and(|(own, _)| own == kind))
+    }
+
     /// The Service whose requests are split; none where requests are led as they are without a rollout.
     #[must_use]
     pub fn service(&self) -> Option<&ObjectName> {

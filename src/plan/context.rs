@@ -2,18 +2,17 @@
 
 use super::action::{Action, Class, Verb};
 use super::input::Input;
-use crate::manifest::desired::{By, Plan, Router, Set};
+use crate::manifest::desired::{Plan, Router, Set};
 use crate::manifest::ids::{ClusterName, Namespace, ObjectName, RunId, SetId};
 use crate::manifest::object::{Kind, OWNER, Object, ObjectRef, RETREATED, ROLE, SEQ};
 use crate::record::posture::{Naming, Posture, PostureDigest, Split};
 use crate::record::state::{Deletions, Owned, RoleName, Time};
 use crate::workload::compare;
 use crate::workload::inplace::Facts;
-use crate::workload::kinds::shared;
 use crate::workload::layouts;
 use crate::workload::live::{Expects, LiveState};
 use crate::workload::owned;
-use crate::workload::routers::{View, partition, replicas};
+use crate::workload::routers::{self, View};
 use std::sync::Arc;
 
 /// One rollout in one cluster, with the plan that is in force.
@@ -114,15 +113,9 @@ impl<'a> Context<'a> {
     /// Whether a live split is all that a posture asks for: by pods a weight is only met from below.
     #[must_use]
     pub fn reached(&self, live: &Split, posture: &Posture) -> bool {
-        let wanted = match self.router().map(Router::by) {
-            Some(By::Pods) => replicas::reachable(self.baseline, &posture.split),
-            Some(By::Partition) => {
-                let pods = self.live.get(&self.workload(RoleName::Stable)).map_or(0, shared::size);
-                partition::reachable(pods, &posture.split)
-            }
-            Some(By::Route | By::Selector) | None => posture.split.clone(),
-        };
-        live.same(&wanted)
+        let split = &posture.split;
+        let wanted = self.router().map(|router| routers::reachable(router, &self.view(), split));
+        live.same(wanted.as_ref().unwrap_or(split))
     }
 
     /// What a rendering needs.

@@ -11,7 +11,7 @@ use crate::rules::{Rule, holds};
 use crate::workload::kinds::shared::Member;
 use crate::workload::kinds::{daemon, shared};
 use crate::workload::live::Expects;
-use crate::workload::routers::{self, Seen, Services, Standing, View, partition};
+use crate::workload::routers::{self, Seen, Services, Standing, View};
 use crate::workload::{compare, layouts, owned, readiness};
 
 /// The objects that carry the split, those that people's requests meet first.
@@ -81,7 +81,7 @@ pub fn ready_behind(router: Option<&Router>, view: &View<'_>) -> Ready {
 
 /// The ready pods of a workload that both roles share.
 fn ready_members(router: Option<&Router>, view: &View<'_>) -> Ready {
-    let set = router.and_then(|router| partition::carrier(router, view));
+    let set = router.and_then(|router| routers::carrier(router, view));
     let members = set.map(|set| shared::members(set, view.live)).unwrap_or_default();
     let ready = |role| shared::count(members.iter().filter(|member| member.role == role && member.is_ready()));
     Ready { stable: ready(RoleName::Stable), candidate: ready(RoleName::Candidate) }
@@ -117,7 +117,7 @@ pub fn was_taken(context: &Context<'_>, since: Time) -> bool {
 #[must_use]
 pub fn shared_set<'a>(context: &Context<'a>) -> Option<&'a Object> {
     let router = context.router().filter(|router| router.by() == By::Partition)?;
-    partition::carrier(router, &context.view())
+    routers::carrier(router, &context.view())
 }
 
 /// The pods of the candidate that have to go before all else does where so much may be exposed, as their controller does not replace

@@ -160,9 +160,7 @@ fn led_to(context: &Context<'_>, rollout: &Rollout, set: &Set) -> Result<(), Str
         return Ok(());
     };
     let split = crate::record::posture::Split { weight: crate::manifest::ids::Percent::ALL, ..Default::default() };
-    if routers::render(router, route, Form::Split { split: &split, candidate: &set.pods, naming: context.naming })
-        == *route
-    {
+    if routers::render(router, route, Form { split: &split, candidate: &set.pods, naming: context.naming }) == *route {
         let service = router.service().map(ToString::to_string).unwrap_or_default();
         return Err(format!("the live {} does not lead to Service {service}", route.reference()));
     }

@@ -24,7 +24,7 @@ use crate::record::state::Phase;
 use crate::workload::kinds::shared;
 use crate::workload::layouts::{SUFFIX, pod_labels, suffixed};
 use crate::workload::live::LiveState;
-use crate::workload::routers::{self, Seen, View, partition};
+use crate::workload::routers::{self, Seen, View, gateway_api};
 use crate::workload::selector::serves;
 use crate::workload::{compare, owned};
 use serde_json::Value;
@@ -146,7 +146,7 @@ pub fn blind(input: &Input, live: &LiveState, waits: Vec<Wait>) -> RolloutPlan {
 
 /// The candidate's pods that come back as stable's where they are deleted: of a workload that goes back, and has the mark of it.
 fn displaced(input: &Input, router: &Router, view: &View<'_>) -> Vec<Action> {
-    let set = partition::carrier(router, view).filter(|set| router.by() == By::Partition && is_marked(set));
+    let set = routers::carrier(router, view).filter(|set| router.by() == By::Partition && is_marked(set));
     let Some(set) = set else { return Vec::new() };
     let one = |pod: &Object| Action {
         class: Class::Retreat,
@@ -264,7 +264,7 @@ fn splits(input: &Input, live: &LiveState) -> Vec<Way> {
     let routes = || Kind::ROUTES.iter().flat_map(|kind| ours(*kind));
     let brought = ours(Kind::Service).filter(|service| service.annotation(ROLE) == Some("candidate"));
     let brought: BTreeSet<ObjectName> = brought.map(|service| service.reference().name.clone()).collect();
-    let between = routes().filter_map(|route| routers::router_between(route, &brought));
+    let between = routes().filter_map(|route| gateway_api::router_between(route, &brought));
     let between: Vec<Way> = between
         .filter_map(|(router, candidate)| {
             let stable = router.service()?.clone();

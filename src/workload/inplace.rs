@@ -11,7 +11,7 @@ use crate::manifest::object::{Kind, Object, ObjectRef, at};
 use crate::manifest::scaler;
 use crate::record::posture::{Naming, Posture, Role, Size};
 use crate::record::state::RoleName;
-use crate::workload::routers::{self, Form, replicas};
+use crate::workload::routers::{self, Form, gateway_api, replicas};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -241,14 +241,11 @@ fn split_apex(object: &Object, posture: &Posture, facts: &Facts<'_>) -> Object {
             let cookie = keeps.and_then(|affinity| affinity.set_cookie(&split.headers, split.weight));
             if let Some(services) = posture.naming.services() {
                 return led_between(object, posture, facts, |route| {
-                    routers::between(services, route, split, cookie.as_deref())
+                    gateway_api::between(services, route, split, cookie.as_deref())
                 });
             }
-            let rendered = routers::render(
-                &traffic.router,
-                object,
-                Form::Split { split, candidate: pods, naming: &posture.naming },
-            );
+            let rendered =
+                routers::render(&traffic.router, object, Form { split, candidate: pods, naming: &posture.naming });
             match cookie {
                 Some(cookie) => routers::with_cookie(&traffic.router, &rendered, &cookie),
                 None => rendered,

@@ -22,7 +22,7 @@ use self::copies::{MAX_NAME, mark_back, selector_label};
 use super::kinds::service;
 use super::selector::{self, Labels};
 use super::tracked;
-use crate::manifest::desired::{Plan, Router, Set, TargetKind};
+use crate::manifest::desired::{By, Plan, Set, TargetKind};
 use crate::manifest::ids::{ObjectName, PodsDigest};
 use crate::manifest::object::{Kind, Object, ObjectRef, PODS, section};
 use crate::manifest::scaler;
@@ -307,20 +307,15 @@ pub fn candidate(
     label_pods(&mut deployment, pods);
     let mut copies = move_configs(&mut deployment, SUFFIX, |name| changed_config(name, stable, candidate))?;
     new_account(source, stable, candidate)?;
-    match &traffic.router {
-        Router::GatewayApi { service, .. }
-        | Router::Grpc { service, .. }
-        | Router::Istio { service, .. }
-        | Router::Nginx { service, .. }
-        | Router::Traefik { service, .. }
-        | Router::IngressRoute { service, .. } => {
+    match (traffic.router.by(), traffic.router.service()) {
+        (By::Route, Some(service)) => {
             let mark = mark(source, SUFFIX)?;
             relabel(&mut deployment, &mark);
             let source = serving(candidate, service, &mark_back(&deployment, &mark), &plan.target.name)?;
             copies.extend(led_to_copy(source, [stable, candidate], plan, |labels| mark.move_in(labels))?);
             copies.push(service_copy(source, SUFFIX, &mark.key, &mark.copy)?);
         }
-        Router::Service { service } => {
+        (By::Selector, Some(service)) => {
             let mark = mark(source, SUFFIX)?;
             relabel(&mut deployment, &mark);
             let apex = serving(candidate, service, &mark_back(&deployment, &mark), &plan.target.name)?;
@@ -328,7 +323,7 @@ pub fn candidate(
             keeps_ports([stable, candidate], service, source)?;
             copies.push(service_copy(apex, SUFFIX, &mark.key, &mark.copy)?);
         }
-        Router::Replicas { service } => {
+        (By::Pods, Some(service)) => {
             selector_label(source)?;
             for set in [stable, candidate] {
                 serving(set, service, &pod_labels(&deployment), &plan.target.name)?;
@@ -338,7 +333,7 @@ pub fn candidate(
                 .insert(PODS.to_owned(), pods.as_str().into());
         }
         // It has no copy: `shared` makes what it needs.
-        Router::Partition | Router::OnDelete => return Ok(BTreeMap::new()),
+        (By::Partition, _) | (_, None) => return Ok(BTreeMap::new()),
     }
     selects_own(&deployment).map_err(|_| LayoutError::SelectsNoPods { deployment: plan.target.name.clone() })?;
     copies.push(deployment);

@@ -1,4 +1,5 @@
 use super::*;
+use crate::manifest::desired::Router;
 use crate::workload::fixtures::{by_pods, gateway, name, namespace, object, plan, pods, reference, set};
 use serde_json::json;
 

@@ -1,8 +1,7 @@
 //! Whether a Service's endpoints have followed its selector and the pods behind it.
 
 use super::{Standing, View, candidate, replicas, service as selector, stable};
-use crate::manifest::ids::ObjectName;
-use crate::manifest::object::{Kind, Object};
+use crate::manifest::object::Object;
 use crate::workload::layouts::pod_labels;
 use crate::workload::readiness;
 use crate::workload::selector::serves;
@@ -10,11 +9,9 @@ use serde_json::Value;
 
 /// Effective once the Service has the endpoints of the ready pods that it asks for, as of statuses that have seen the
 /// present generation (requirements C-33, X-15): where it asks for the candidate's alone, exactly these.
-pub(super) fn standing(view: &View<'_>, service: &ObjectName) -> Standing {
+pub(super) fn standing(live: &Object, view: &View<'_>) -> Standing {
     let not_yet = |why: String| Standing::NotYet { why };
-    let Some(live) = view.live.find(Kind::Service, view.namespace, service) else {
-        return not_yet(format!("Service {service} is not there"));
-    };
+    let service = &live.reference().name;
     // From *promote* on stable's pods may be of the candidate's version, and be asked for too.
     let served = |deployment: &&Object| serves(live.at("/spec/selector"), &pod_labels(deployment));
     let mut expected = 0;

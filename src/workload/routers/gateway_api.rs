@@ -5,12 +5,12 @@
 //! server-side apply. Semantics: Gateway API v1, "HTTPRouteRule" and "GRPCRouteRule": in both the match that asks for more headers goes
 //! before one that is the same but for them.
 
-use super::{Seen, Services};
-use crate::manifest::desired::HeaderMatch;
+use super::{Fields, Routing, Seen, Services, Standing, View, Words};
+use crate::manifest::desired::{HeaderMatch, Router};
 use crate::manifest::ids::{ObjectName, Percent};
-use crate::manifest::object::{Object, items, items_mut, section};
+use crate::manifest::object::{Kind, Object, items, items_mut, section};
 use crate::record::posture::Split;
-use crate::workload::layouts::SUFFIX;
+use crate::workload::layouts::{SUFFIX, suffixed};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -20,8 +20,7 @@ mod limits;
 mod rules;
 mod standing;
 
-pub use left::{names_both, next, without_copies};
-pub use standing::standing;
+pub(super) use left::{names_both, next, without_copies};
 
 pub(super) use rules::weight;
 
@@ -32,14 +31,60 @@ use rules::{Backend, Names, Rule, alternatives};
 /// The largest weight that the API takes (HTTPBackendRef).
 const MAX_WEIGHT: u64 = 1_000_000;
 
+/// An HTTPRoute or a GRPCRoute that leads to that Service.
+pub(super) struct GatewayApi<'a>(pub(super) &'a ObjectName);
+
+impl Routing for GatewayApi<'_> {
+    fn in_words(&self, route: &Object) -> Option<Words<'_>> {
+        Some(Words { route: route.clone(), service: self.0 })
+    }
+
+    fn ports<'a>(&self, route: &'a Object) -> Vec<&'a Value> {
+        let names = Names::of(route, self.0);
+        let refs = items(&route.value()["spec"], "rules").flat_map(|rule| items(rule, "backendRefs"));
+        let own = refs.filter(|backend| names.backend(backend) == Backend::Stable);
+        own.filter_map(|backend| backend.get("port")).collect()
+    }
+
+    fn with_cookie(&self, split: &Object, cookie: &str) -> Object {
+        if split.reference().kind == Kind::HttpRoute { with_cookie(split, self.0, cookie) } else { split.clone() }
+    }
+
+    fn fields(&self, _live: &Object) -> Fields {
+        &[&["spec", "rules"]]
+    }
+
+    fn standing(&self, route: &Object, _view: &View<'_>) -> Standing {
+        standing::standing(route)
+    }
+}
+
+/// The manifests' route with a split between two Services of which neither is the other's copy; whom its weight let in gets that
+/// `Set-Cookie`.
+#[must_use]
+pub fn between(services: Services<'_>, plain: &Object, split: &Split, cookie: Option<&str>) -> Object {
+    let rendered = render(plain, services, split);
+    cookie.map_or_else(|| rendered.clone(), |cookie| with_cookie(&rendered, services, cookie))
+}
+
+/// The router that a live route shows which leads requests to one of these Services of candidates, beside a Service that it is no
+/// copy of; and which one that is.
+#[must_use]
+pub fn router_between(route: &Object, candidates: &BTreeSet<ObjectName>) -> Option<(Router, ObjectName)> {
+    let reference = route.reference();
+    let is_ours = [Kind::HttpRoute, Kind::GrpcRoute].contains(&reference.kind);
+    let [service, candidate] = beside_each_other(route, candidates).filter(|_| is_ours)?;
+    let router = Router::by_route(reference.kind, &reference.name, &service)?;
+    (suffixed(&service).as_ref() != Some(&candidate)).then_some((router, candidate))
+}
+
 /// The route with both roles in it, for this split.
 ///
 /// A reference of weight W to the Service becomes two, of W × (100 − w) and W × w; other references become W × 100, so
 /// that their shares stay. Headers add one rule before each such rule: its matches with each alternative's headers, the
 /// candidate alone. Equal input gives equal output. `manifest::check` holds
 /// routes to the limits within which it is exact.
-#[must_use]
-pub fn render<'a>(route: &'a Object, services: impl Into<Services<'a>>, split: &Split) -> Object {
+pub(super) fn render<'a>(route: &'a Object, services: impl Into<Services<'a>>, split: &Split) -> Object {
     let names = Names::of(route, services);
     let mut rendered = Vec::new();
     for rule in items(&route.value()["spec"], "rules") {
@@ -174,8 +219,7 @@ fn with_weight(backend: &Value, weight: u64) -> Value {
 
 /// The route with a split, in which the candidate answers those whom its weight let in with that `Set-Cookie`. [`render`] leaves
 /// the filter out and [`retreat`] takes it away: it stands only where the candidate's reference differs from stable's.
-#[must_use]
-pub fn with_cookie<'a>(split: &'a Object, services: impl Into<Services<'a>>, cookie: &str) -> Object {
+pub(super) fn with_cookie<'a>(split: &'a Object, services: impl Into<Services<'a>>, cookie: &str) -> Object {
     let names = Names::of(split, services);
     let mut route = split.clone();
     for rule in items_mut(&mut route.value_mut()["spec"], "rules") {
@@ -205,8 +249,7 @@ fn set_cookie(backend: &mut Value, cookie: &str) {
 /// out that another implies. It is never less than what reaches the candidate through this route.
 ///
 /// After [`render`] of a route within its limits it is the [`Split::same`].
-#[must_use]
-pub fn read<'a>(live: &'a Object, services: impl Into<Services<'a>>) -> Seen {
+pub(super) fn read<'a>(live: &'a Object, services: impl Into<Services<'a>>) -> Seen {
     let services @ Services { stable: service, .. } = services.into();
     let names = Names::of(live, services);
     let mut groups = Vec::new();
@@ -248,8 +291,7 @@ pub fn read<'a>(live: &'a Object, services: impl Into<Services<'a>>) -> Seen {
 
 /// The live route with everything at stable, from itself alone, whoever wrote it: rules for headers go, and what the
 /// candidate was sent otherwise is sent to stable. [`read`] shows the stable split of it; a second time changes nothing.
-#[must_use]
-pub fn retreat<'a>(live: &'a Object, services: impl Into<Services<'a>>) -> Object {
+pub(super) fn retreat<'a>(live: &'a Object, services: impl Into<Services<'a>>) -> Object {
     let names = Names::of(live, services);
     let rules: Vec<&Value> = items(&live.value()["spec"], "rules").collect();
     let mut kept = Vec::new();
@@ -294,29 +336,19 @@ fn lowered(names: &Names<'_>, rule: &Value) -> Value {
 }
 
 /// Whether the route sends or mirrors anything to that Service of its own namespace.
-#[must_use]
-pub fn references(route: &Object, service: &ObjectName) -> bool {
+pub(super) fn references(route: &Object, service: &ObjectName) -> bool {
     let names = Names::of(route, service);
     items(&route.value()["spec"], "rules").any(|rule| names.names_stable(rule))
 }
 
-/// The ports of that Service of its own namespace that a route sends to.
-pub fn ports<'a>(route: &'a Object, service: &'a ObjectName) -> impl Iterator<Item = &'a Value> {
-    let names = Names::of(route, service);
-    let refs = items(&route.value()["spec"], "rules").flat_map(|rule| items(rule, "backendRefs"));
-    refs.filter(move |backend| names.backend(backend) == Backend::Stable).filter_map(|backend| backend.get("port"))
-}
-
 /// The Services that a route splits: those whose candidate's copy stands in it.
-#[must_use]
-pub fn split_services(route: &Object) -> BTreeSet<ObjectName> {
+pub(super) fn split_services(route: &Object) -> BTreeSet<ObjectName> {
     let refs = items(&route.value()["spec"], "rules").flat_map(|rule| items(rule, "backendRefs"));
     refs.filter_map(|backend| backend.get("name")?.as_str()?.strip_suffix(SUFFIX)?.parse().ok()).collect()
 }
 
 /// Two Services that a rule leads to one beside the other, of which the second is one of these.
-#[must_use]
-pub fn beside_each_other(route: &Object, candidates: &BTreeSet<ObjectName>) -> Option<[ObjectName; 2]> {
+fn beside_each_other(route: &Object, candidates: &BTreeSet<ObjectName>) -> Option<[ObjectName; 2]> {
     items(&route.value()["spec"], "rules").find_map(|rule| {
         let named = items(rule, "backendRefs").filter_map(|backend| backend.get("name")?.as_str()?.parse().ok());
         let named: Vec<ObjectName> = named.collect();

@@ -1,76 +1,75 @@
 //! The router `traefik` by an IngressRoute, whose routes lead to stable's Service and, during a run, to the candidate's copy of it.
 //!
-//! Each route is rewritten in the words of an HTTPRoute's rule and back ([`gateway_api`]); its services are as those of a
+//! Each route is rewritten in the words of an HTTPRoute's rule and back ([`super::gateway_api`]); its services are as those of a
 //! TraefikService ([`traefik`]). Who sends certain headers is led by a route of its own, whose rule is that of the route that they
 //! would come by, and the headers. Semantics: Traefik's reference of IngressRoute and "Rules and Priority": the matching route of the
 //! highest priority takes a request, and a route that says none has the length of its rule as its priority.
 
-use super::{Seen, gateway_api, traefik};
-use crate::manifest::ids::ObjectName;
+use super::{Fields, Routing, Words, traefik};
+use crate::manifest::ids::{ObjectName, Percent};
 use crate::manifest::object::{Kind, Object, ObjectRef, items, section};
 use crate::manifest::traefik::priority_before;
-use crate::record::posture::Split;
+use crate::workload::layouts::LayoutError;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use traefik::Entries;
 
-/// The IngressRoute with both roles in it.
-#[must_use]
-pub fn render(route: &Object, of: &ObjectName, split: &Split) -> Object {
-    rewritten(route, of, |words| gateway_api::render(words, of, split))
-}
+/// An IngressRoute that leads to that Service.
+pub(super) struct IngressRoute<'a>(pub(super) &'a ObjectName);
 
-/// What split a live IngressRoute shows.
-#[must_use]
-pub fn read(live: &Object, of: &ObjectName) -> Seen {
-    gateway_api::read(&in_words(live, of), of)
-}
+impl Routing for IngressRoute<'_> {
+    fn in_words(&self, route: &Object) -> Option<Words<'_>> {
+        let entries = Entries::of(route, self.0);
+        let routes: Vec<&Value> = items(&route.value()["spec"], "routes").collect();
+        let words = routes.iter().enumerate().map(|(i, one)| {
+            let services: Vec<&Value> = items(one, "services").collect();
+            let mut words = entries.in_words(&services);
+            // A route of the user's may have such a rule too, and asks for its headers itself.
+            let ours = !services.is_empty() && services.iter().all(|entry| entries.is_candidate(entry));
+            let next = routes.get(i + 1).filter(|_| ours).and_then(|next| with_headers(rule(one), rule(next)));
+            words["matches"] = next.unwrap_or_else(|| vec![json!({"rule": rule(one)})]).into();
+            words["own"] = (*one).clone();
+            words
+        });
+        let words: Vec<Value> = words.collect();
+        let reference = ObjectRef { kind: Kind::HttpRoute, ..route.reference().clone() };
+        Some(Words { route: Object::new(reference, json!({"spec": {"rules": words}})), service: self.0 })
+    }
 
-/// The live IngressRoute with everything at stable, from itself alone.
-#[must_use]
-pub fn retreat(live: &Object, of: &ObjectName) -> Object {
-    rewritten(live, of, |words| gateway_api::retreat(words, of))
-}
+    fn out_of_words(&self, route: &Object, words: Object) -> Object {
+        let mut route = route.clone();
+        if route.at("/spec/routes").is_some() {
+            let entries = Entries::of(&route, self.0);
+            let routes: Vec<Value> = items(&words.value()["spec"], "rules").map(|words| one(words, &entries)).collect();
+            section(route.value_mut(), &["spec"]).insert("routes".to_owned(), routes.into());
+        }
+        route
+    }
 
-/// The Services that it splits, or would split between them and these of candidates.
-#[must_use]
-pub fn split_services(route: &Object, candidates: &BTreeSet<ObjectName>) -> BTreeSet<ObjectName> {
-    traefik::split_in(items(&route.value()["spec"], "routes").flat_map(|one| items(one, "services")), candidates)
+    fn beside(&self, route: &Object, copies: Percent) -> Result<Option<Object>, LayoutError> {
+        traefik::beside(route, self.0, copies)
+    }
+
+    fn ports<'a>(&self, route: &'a Object) -> Vec<&'a Value> {
+        traefik::ports(route, self.0)
+    }
+
+    fn fields(&self, _live: &Object) -> Fields {
+        &[&["spec", "routes"]]
+    }
+
+    fn references(&self, route: &Object) -> bool {
+        traefik::references(route, self.0)
+    }
+
+    fn split(&self, route: &Object, candidates: &BTreeSet<ObjectName>) -> Vec<(ObjectName, ObjectName)> {
+        let entries = items(&route.value()["spec"], "routes").flat_map(|one| items(one, "services"));
+        traefik::split_in(route, entries, candidates)
+    }
 }
 
 fn rule(route: &Value) -> &str {
     route["match"].as_str().unwrap_or_default()
-}
-
-/// The same in the words of an HTTPRoute.
-pub(super) fn in_words(route: &Object, of: &ObjectName) -> Object {
-    let entries = Entries::of(route, of);
-    let routes: Vec<&Value> = items(&route.value()["spec"], "routes").collect();
-    let words = routes.iter().enumerate().map(|(i, one)| {
-        let services: Vec<&Value> = items(one, "services").collect();
-        let mut words = entries.in_words(&services);
-        // A route of the user's may have such a rule too, and asks for its headers itself.
-        let ours = !services.is_empty() && services.iter().all(|entry| entries.is_candidate(entry));
-        let next = routes.get(i + 1).filter(|_| ours).and_then(|next| with_headers(rule(one), rule(next)));
-        words["matches"] = next.unwrap_or_else(|| vec![json!({"rule": rule(one)})]).into();
-        words["own"] = (*one).clone();
-        words
-    });
-    let words: Vec<Value> = words.collect();
-    let reference = ObjectRef { kind: Kind::HttpRoute, ..route.reference().clone() };
-    Object::new(reference, json!({"spec": {"rules": words}}))
-}
-
-/// The IngressRoute with its routes changed in these words.
-pub(super) fn rewritten(route: &Object, of: &ObjectName, change: impl FnOnce(&Object) -> Object) -> Object {
-    let mut route = route.clone();
-    if route.at("/spec/routes").is_some() {
-        let changed = change(&in_words(&route, of));
-        let entries = Entries::of(&route, of);
-        let routes: Vec<Value> = items(&changed.value()["spec"], "rules").map(|words| one(words, &entries)).collect();
-        section(route.value_mut(), &["spec"]).insert("routes".to_owned(), routes.into());
-    }
-    route
 }
 
 /// A rule in the words of a route. The one for headers goes before that of whose requests it takes some, and before no other.

@@ -5,61 +5,52 @@
 //! words there stays as it is, at the place where it stood. Semantics: Istio's reference of VirtualService, "HTTPRoute": the
 //! first route that matches takes a request, weights are relative, and a destination that is alone gets all.
 
-use super::{Seen, Standing, gateway_api};
+use super::{Fields, Routing, Standing, View, Words, gateway_api, rewritten};
 use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{Kind, Object, ObjectRef, items, items_mut, section};
-use crate::record::posture::Split;
 use crate::workload::layouts::SUFFIX;
 use serde_json::{Map, Value, json};
 
-/// The VirtualService with both roles in it, for this split.
-#[must_use]
-pub fn render(service: &Object, of: &ObjectName, split: &Split) -> Object {
-    rewritten(service, |route| gateway_api::render(route, of, split))
-}
+/// A VirtualService that leads to that Service.
+pub(super) struct Istio<'a>(pub(super) &'a ObjectName);
 
-/// The VirtualService whose candidate sets that cookie where chance leads to it.
-#[must_use]
-pub fn with_cookie(split: &Object, of: &ObjectName, cookie: &str) -> Object {
-    rewritten(split, |route| gateway_api::with_cookie(route, of, cookie))
-}
+impl Routing for Istio<'_> {
+    fn in_words(&self, service: &Object) -> Option<Words<'_>> {
+        let rules: Vec<Value> = items(&service.value()["spec"], "http").map(rule).collect();
+        let reference = ObjectRef { kind: Kind::HttpRoute, ..service.reference().clone() };
+        Some(Words { route: Object::new(reference, json!({"spec": {"rules": rules}})), service: self.0 })
+    }
 
-/// What split a live VirtualService shows.
-#[must_use]
-pub fn read(live: &Object, of: &ObjectName) -> Seen {
-    gateway_api::read(&in_words(live), of)
-}
+    fn out_of_words(&self, service: &Object, words: Object) -> Object {
+        let mut service = service.clone();
+        if service.at("/spec/http").is_some() {
+            let routes: Vec<Value> = items(&words.value()["spec"], "rules").map(route).collect();
+            section(service.value_mut(), &["spec"]).insert("http".to_owned(), routes.into());
+        }
+        service
+    }
 
-/// The live VirtualService with everything at stable, from itself alone.
-#[must_use]
-pub fn retreat(live: &Object, of: &ObjectName) -> Object {
-    rewritten(live, |route| gateway_api::retreat(route, of))
-}
+    /// Those that it names; a Service with one port needs none.
+    fn ports<'a>(&self, service: &'a Object) -> Vec<&'a Value> {
+        let namespace = service.reference().namespace.as_str();
+        let host = |to: &'a Value| in_namespace(to["host"].as_str()?, namespace);
+        let ours = |to: &&'a Value| host(to).is_some_and(|(name, _)| name == self.0.as_str());
+        let entries = items(&service.value()["spec"], "http").flat_map(|route| items(route, "route"));
+        let destinations = entries.filter_map(|entry| entry.get("destination")).filter(ours);
+        destinations.filter_map(|to| to.pointer("/port/number")).collect()
+    }
 
-/// Whether it sends or mirrors anything to that Service of its own namespace.
-#[must_use]
-pub fn references(service: &Object, of: &ObjectName) -> bool {
-    gateway_api::references(&in_words(service), of)
-}
+    fn with_cookie(&self, split: &Object, cookie: &str) -> Object {
+        rewritten(self, split, |words| gateway_api::with_cookie(&words.route, words.service, cookie))
+    }
 
-/// The ports of that Service that it names; a Service with one port needs none.
-#[must_use]
-pub fn ports<'a>(service: &'a Object, of: &ObjectName) -> Vec<&'a Value> {
-    let namespace = service.reference().namespace.as_str();
-    let ours = |to: &Value| {
-        to["host"].as_str().and_then(|host| in_namespace(host, namespace)).is_some_and(|(name, _)| name == of.as_str())
-    };
-    let entries = items(&service.value()["spec"], "http").flat_map(|route| items(route, "route"));
-    let destinations = entries.filter_map(|entry| entry.get("destination")).filter(|to| ours(to));
-    destinations.filter_map(|to| to.pointer("/port/number")).collect()
-}
+    fn fields(&self, _live: &Object) -> Fields {
+        &[&["spec", "http"]]
+    }
 
-/// The same in the words of an HTTPRoute.
-#[must_use]
-pub fn in_words(service: &Object) -> Object {
-    let rules: Vec<Value> = items(&service.value()["spec"], "http").map(rule).collect();
-    let reference = ObjectRef { kind: Kind::HttpRoute, ..service.reference().clone() };
-    Object::new(reference, json!({"spec": {"rules": rules}}))
+    fn standing(&self, service: &Object, _view: &View<'_>) -> Standing {
+        standing(service)
+    }
 }
 
 /// Whether a DestinationRule is about that Service of its own namespace.
@@ -83,8 +74,7 @@ pub fn destination_rule(copy: &Object, of: &ObjectName, relabel: impl Fn(&mut Va
 
 /// Whether the mesh has it, as far as it tells. Istio writes a status only where it is told to (`Reconciled`, messages of its
 /// analysis): without one the VirtualService counts as in force, and `settle` is for the time that it takes to reach the proxies.
-#[must_use]
-pub fn standing(live: &Object) -> Standing {
+fn standing(live: &Object) -> Standing {
     let Some(generation) = live.generation() else {
         return Standing::Unknown { why: "the VirtualService has no generation".to_owned() };
     };
@@ -121,17 +111,6 @@ pub fn standing(live: &Object) -> Standing {
 /// Protocol buffers spell a number of 64 bits as a text.
 fn number(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_str()?.parse().ok())
-}
-
-/// The VirtualService with its routes changed in these words.
-pub(super) fn rewritten(service: &Object, change: impl FnOnce(&Object) -> Object) -> Object {
-    let mut service = service.clone();
-    if service.at("/spec/http").is_some() {
-        let changed = change(&in_words(&service));
-        let routes: Vec<Value> = items(&changed.value()["spec"], "rules").map(route).collect();
-        section(service.value_mut(), &["spec"]).insert("http".to_owned(), routes.into());
-    }
-    service
 }
 
 /// Fields of a route that an HTTPRoute has other words for.

@@ -2,7 +2,7 @@
 //!
 //! All of them are looked at in the words of an HTTPRoute. What Flagger leaves of `nginx` leads to the Service itself.
 
-use super::{gateway_api, ingress_route, istio, traefik};
+use super::{Routing, Words, gateway_api, routing};
 use crate::manifest::desired::Router;
 use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{Object, items_mut, section};
@@ -12,8 +12,8 @@ use serde_json::Value;
 /// more words than it needs is left out: to be compared with another one, not to be written.
 #[must_use]
 pub fn without_copies(router: &Router, live: &Object, copy: &ObjectName) -> Object {
-    let Some(service) = service_of(router, live) else { return live.clone() };
-    let mut words = in_words(router, live);
+    let routing = routing(router);
+    let Some(Words { route: mut words, service }) = words(router, &*routing, live) else { return live.clone() };
     let namespace = live.reference().namespace.as_str();
     for backend in rules_of(&mut words).flat_map(|rule| items_mut(rule, "backendRefs")) {
         let said = |key: &str, value: &Value| match key {
@@ -33,67 +33,33 @@ pub fn without_copies(router: &Router, live: &Object, copy: &ObjectName) -> Obje
             }
         }
     }
-    out_of_words(router, live, led)
+    routing.out_of_words(live, led)
 }
 
 /// What is written over a live carrier that leads to the copy, before `wanted` is.
 #[must_use]
 pub fn next(router: &Router, wanted: &Object, live: &Object, copy: &ObjectName) -> Option<Object> {
-    let service = service_of(router, live)?;
-    let next = gateway_api::next(&in_words(router, wanted), &in_words(router, live), service, copy)?;
-    Some(out_of_words(router, wanted, next))
+    let routing = routing(router);
+    let live = words(router, &*routing, live)?;
+    let next = gateway_api::next(&routing.in_words(wanted)?.route, &live.route, live.service, copy)?;
+    Some(routing.out_of_words(wanted, next))
 }
 
 /// Whether a live carrier names both the Service and its copy.
 #[must_use]
 pub fn names_both(router: &Router, live: &Object, copy: &ObjectName) -> bool {
-    service_of(router, live).is_some_and(|service| gateway_api::names_both(&in_words(router, live), service, copy))
+    let routing = routing(router);
+    words(router, &*routing, live).is_some_and(|words| gateway_api::names_both(&words.route, words.service, copy))
 }
 
 fn rules_of(words: &mut Object) -> impl Iterator<Item = &mut Value> {
     items_mut(&mut words.value_mut()["spec"], "rules")
 }
 
-fn in_words(router: &Router, route: &Object) -> Object {
-    if let Router::Istio { .. } = router {
-        istio::in_words(route)
-    } else if let Router::Traefik { service, .. } = router {
-        traefik::in_words(route, service)
-    } else if let Router::IngressRoute { service, .. } = router {
-        ingress_route::in_words(route, service)
-    } else {
-        route.clone()
-    }
-}
-
-fn out_of_words(router: &Router, route: &Object, words: Object) -> Object {
-    if let Router::Istio { .. } = router {
-        istio::rewritten(route, |_| words)
-    } else if let Router::Traefik { service, .. } = router {
-        traefik::rewritten(route, service, |_| words)
-    } else if let Router::IngressRoute { service, .. } = router {
-        ingress_route::rewritten(route, service, |_| words)
-    } else {
-        words
-    }
-}
-
-/// The Service, if the object is the route of a router that has the layout `primary`.
-fn service_of<'a>(router: &'a Router, live: &Object) -> Option<&'a ObjectName> {
+/// The object in the words of an HTTPRoute, if it is the router's route.
+fn words<'a>(router: &Router, routing: &'a dyn Routing, live: &Object) -> Option<Words<'a>> {
     let reference = live.reference();
-    let is_route = router.route() == Some((reference.kind, &reference.name));
-    match router {
-        Router::GatewayApi { service, .. }
-        | Router::Grpc { service, .. }
-        | Router::Istio { service, .. }
-        | Router::Traefik { service, .. }
-        | Router::IngressRoute { service, .. } => is_route.then_some(service),
-        Router::Nginx { .. }
-        | Router::Partition
-        | Router::OnDelete
-        | Router::Replicas { .. }
-        | Router::Service { .. } => None,
-    }
+    (router.route() == Some((reference.kind, &reference.name))).then(|| routing.in_words(live))?
 }
 
 #[cfg(test)]

@@ -1,27 +1,26 @@
 //! How requests are split between stable and candidate. Pure: what a split looks like in the cluster, what split the
 //! cluster shows, and what takes it back.
 //!
-//! A new router is one new file here and one arm in each `match` below.
+//! A new router is one new file here, which implements [`Routing`], and one line in [`routing`].
 
 mod endpoints;
 pub mod gateway_api;
-pub mod ingress_route;
+mod ingress_route;
 pub mod istio;
 pub mod left;
 pub mod nginx;
-pub mod partition;
+mod partition;
 pub mod replicas;
-pub mod service;
-pub mod traefik;
+mod service;
+mod traefik;
 
 use crate::manifest::desired::Router;
 use crate::manifest::ids::{Namespace, ObjectName, Percent, PodsDigest};
 use crate::manifest::object::{Kind, Object, ObjectRef, section};
-use crate::manifest::traefik::copier_suffix;
 use crate::record::posture::{Naming, Split};
 use crate::record::state::RoleName;
-use crate::workload::kinds::{shared, stateful};
-use crate::workload::layouts::{LayoutError, SUFFIX, suffixed};
+use crate::workload::kinds::shared;
+use crate::workload::layouts::LayoutError;
 use crate::workload::live::LiveState;
 use crate::workload::owned::owned_by;
 use serde_json::Value;
@@ -64,20 +63,15 @@ pub enum Seen {
     Foreign(String),
 }
 
-/// How the object that carries the split is rendered.
+/// What a carrier is rendered for: both roles are in it, also where the split is at stable (`100/0`), so that changing it adds no backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form<'a> {
-    /// As in the manifests: at rest, and before the candidate is there.
-    Plain,
-    /// With both roles in it, also where the split is at stable (`100/0`), so that changing it adds no backend.
-    Split {
-        /// The split.
-        split: &'a Split,
-        /// The candidate's pods.
-        candidate: &'a PodsDigest,
-        /// What the objects of both roles are called.
-        naming: &'a Naming,
-    },
+pub struct Form<'a> {
+    /// The split.
+    pub split: &'a Split,
+    /// The candidate's pods.
+    pub candidate: &'a PodsDigest,
+    /// What the objects of both roles are called.
+    pub naming: &'a Naming,
 }
 
 /// The fields of a carrier that a retreat lowers, each as a path.
@@ -113,203 +107,196 @@ pub struct View<'a> {
     pub naming: &'a Naming,
 }
 
+/// A route in the words of an HTTPRoute.
+struct Words<'a> {
+    route: Object,
+    /// Stable's Service.
+    service: &'a ObjectName,
+}
+
+impl Words<'_> {
+    fn services<'a>(&'a self, naming: &'a Naming) -> Services<'a> {
+        naming.services().unwrap_or(self.service.into())
+    }
+}
+
+/// One way to split requests. What a router does not say itself is so for all whose route has the words of an HTTPRoute: it is split, read
+/// and taken back as that is. Without such words it is that nothing is done, and nobody is led to the candidate.
+trait Routing {
+    /// The objects that carry the split beside the route, or without one.
+    fn carriers(&self, _target: &ObjectName) -> Vec<(Kind, ObjectName)> {
+        Vec::new()
+    }
+
+    /// The route in the words of an HTTPRoute.
+    fn in_words(&self, _route: &Object) -> Option<Words<'_>> {
+        None
+    }
+
+    /// The route as these words say.
+    fn out_of_words(&self, _route: &Object, words: Object) -> Object {
+        words
+    }
+
+    /// What [`beside`] says.
+    fn beside(&self, _route: &Object, _copies: Percent) -> Result<Option<Object>, LayoutError> {
+        Ok(None)
+    }
+
+    /// What [`ports`] says.
+    fn ports<'a>(&self, _route: &'a Object) -> Vec<&'a Value> {
+        Vec::new()
+    }
+
+    /// What [`render`] says.
+    fn render(&self, plain: &Object, form: Form<'_>) -> Object {
+        rewritten(self, plain, |words| gateway_api::render(&words.route, words.service, form.split))
+    }
+
+    /// What [`with_cookie`] says.
+    fn with_cookie(&self, split: &Object, _cookie: &str) -> Object {
+        split.clone()
+    }
+
+    /// What split the cluster shows where this is the [`carrier`].
+    fn read(&self, carrier: Option<&Object>, view: &View<'_>) -> Seen {
+        let words = carrier.and_then(|live| self.in_words(live));
+        words.map_or_else(
+            || Seen::Split(Split::stable()),
+            |words| gateway_api::read(&words.route, words.services(view.naming)),
+        )
+    }
+
+    /// What [`reachable`] says.
+    fn reachable(&self, _view: &View<'_>, _carrier: Option<&Object>, split: &Split) -> Split {
+        split.clone()
+    }
+
+    /// A live carrier with everything at stable.
+    fn lowered(&self, live: &Object, view: &View<'_>) -> Object {
+        rewritten(self, live, |words| gateway_api::retreat(&words.route, words.services(view.naming)))
+    }
+
+    /// The fields of a live carrier that are lowered so.
+    fn fields(&self, _live: &Object) -> Fields {
+        &[]
+    }
+
+    /// Whether the cluster splits as the live [`carrier`] says. Where nobody tells, `settle` is for the moment that a proxy takes.
+    fn standing(&self, _carrier: &Object, _view: &View<'_>) -> Standing {
+        Standing::Effective
+    }
+
+    /// What [`references`] says.
+    fn references(&self, route: &Object) -> bool {
+        self.in_words(route).is_some_and(|words| gateway_api::references(&words.route, words.service))
+    }
+
+    /// The Services that a live route splits, each with the name of the route among the manifests.
+    fn split(&self, route: &Object, _candidates: &BTreeSet<ObjectName>) -> Vec<(ObjectName, ObjectName)> {
+        let words = self.in_words(route);
+        let services = words.map(|words| gateway_api::split_services(&words.route)).unwrap_or_default();
+        services.into_iter().map(|service| (route.reference().name.clone(), service)).collect()
+    }
+}
+
+/// The list of all routers.
+fn routing(router: &Router) -> Box<dyn Routing + '_> {
+    match router {
+        Router::GatewayApi { service, .. } | Router::Grpc { service, .. } => Box::new(gateway_api::GatewayApi(service)),
+        Router::Nginx { ingress, service } => Box::new(nginx::Nginx { ingress, service }),
+        Router::Istio { service, .. } => Box::new(istio::Istio(service)),
+        Router::Traefik { service, .. } => Box::new(traefik::Traefik(service)),
+        Router::IngressRoute { service, .. } => Box::new(ingress_route::IngressRoute(service)),
+        Router::Replicas { service } => Box::new(replicas::Replicas(service)),
+        Router::Service { service } => Box::new(service::Selector(service)),
+        Router::Partition => Box::new(partition::Shared(Kind::StatefulSet)),
+        Router::OnDelete => Box::new(partition::Shared(Kind::DaemonSet)),
+    }
+}
+
+/// The route with a change in the words of an HTTPRoute.
+fn rewritten(routing: &(impl Routing + ?Sized), route: &Object, change: impl FnOnce(&Words<'_>) -> Object) -> Object {
+    routing.in_words(route).map_or_else(|| route.clone(), |words| routing.out_of_words(route, change(&words)))
+}
+
 /// The objects that carry the split, the one that [`render`] makes first. All of them take the retreat's mark.
 ///
 /// For `replicas` the candidate's Deployment is the second: its size is the weight. For `nginx` the first is there during a run only,
 /// and the other one is the Ingress that it stands beside.
 #[must_use]
 pub fn carriers(router: &Router, namespace: &Namespace, target: &ObjectName) -> Vec<ObjectRef> {
-    let named = |kind, name: &ObjectName| ObjectRef { kind, namespace: namespace.clone(), name: name.clone() };
-    match router {
-        Router::GatewayApi { .. }
-        | Router::Grpc { .. }
-        | Router::Istio { .. }
-        | Router::Traefik { .. }
-        | Router::IngressRoute { .. } => router.route().map(|(kind, name)| named(kind, name)).into_iter().collect(),
-        Router::Nginx { ingress, .. } => {
-            suffixed(ingress).as_ref().into_iter().chain([ingress]).map(|name| named(Kind::Ingress, name)).collect()
-        }
-        Router::Replicas { service } => {
-            let candidate = suffixed(target).map(|name| named(Kind::Deployment, &name));
-            std::iter::once(named(Kind::Service, service)).chain(candidate).collect()
-        }
-        Router::Service { service } => vec![named(Kind::Service, service)],
-        Router::Partition => vec![named(Kind::StatefulSet, target)],
-        Router::OnDelete => vec![named(Kind::DaemonSet, target)],
-    }
+    let route = router.route().map(|(kind, name)| (kind, name.clone()));
+    let all = routing(router).carriers(target).into_iter().chain(route);
+    all.map(|(kind, name)| ObjectRef { kind, namespace: namespace.clone(), name }).collect()
+}
+
+/// The carrier that is there without a run too.
+fn lasting(router: &Router, view: &View<'_>) -> Option<ObjectRef> {
+    let mut all = carriers(router, view.namespace, view.target).into_iter();
+    all.find(|carrier| router.route().is_none_or(|(_, name)| carrier.name == *name))
+}
+
+/// The carrier that is there without a run too, as it is live.
+#[must_use]
+pub fn carrier<'a>(router: &Router, view: &View<'a>) -> Option<&'a Object> {
+    view.live.get(&lasting(router, view)?)
 }
 
 /// What a router needs in the candidate's time beside the manifests' `route`, as it exposes nothing, where phases send at most a share
-/// of `copies` twice; `copied` is the layout's way to make a copy
-/// whose name ends so.
+/// of `copies` twice.
 ///
 /// # Errors
-/// What `copied` says.
-pub fn beside(
-    router: &Router,
-    copies: Percent,
-    route: &Object,
-    copied: impl Fn(&Object, &'static str) -> Result<Object, LayoutError>,
-) -> Result<Option<Object>, LayoutError> {
-    match router {
-        Router::Nginx { service, .. } => Ok(Some(nginx::canary(&copied(route, SUFFIX)?, service))),
-        Router::Traefik { service, .. } | Router::IngressRoute { service, .. } if !copies.is_zero() => {
-            let copy = copied(route, copier_suffix(route.reference().kind))?;
-            Ok(traefik::copier(&copy, route, service))
-        }
-        Router::GatewayApi { .. }
-        | Router::Grpc { .. }
-        | Router::Istio { .. }
-        | Router::Replicas { .. }
-        | Router::Service { .. }
-        | Router::Traefik { .. }
-        | Router::IngressRoute { .. }
-        | Router::Partition
-        | Router::OnDelete => Ok(None),
-    }
+/// [`LayoutError`]: it has no name for that.
+pub fn beside(router: &Router, copies: Percent, route: &Object) -> Result<Option<Object>, LayoutError> {
+    routing(router).beside(route, copies)
 }
 
 /// The ports of the Service that the manifests' route sends to.
 #[must_use]
-pub fn ports<'a>(router: &'a Router, route: &'a Object) -> Vec<&'a Value> {
-    match router {
-        Router::GatewayApi { service, .. } | Router::Grpc { service, .. } => {
-            gateway_api::ports(route, service).collect()
-        }
-        Router::Istio { service, .. } => istio::ports(route, service),
-        Router::Nginx { service, .. } => nginx::ports(route, service.as_str()).collect(),
-        Router::Traefik { service, .. } | Router::IngressRoute { service, .. } => {
-            traefik::ports(route, service).collect()
-        }
-        Router::Replicas { .. } | Router::Service { .. } | Router::Partition | Router::OnDelete => Vec::new(),
-    }
+pub fn ports<'a>(router: &Router, route: &'a Object) -> Vec<&'a Value> {
+    routing(router).ports(route)
 }
 
 /// The first carrier in that form, from `plain`: the manifests' object (the route, the Service), or what is made [`beside`] it.
+///
+/// What a workload is that both versions share is rendered where it is known how many pods there are.
 #[must_use]
 pub fn render(router: &Router, plain: &Object, form: Form<'_>) -> Object {
-    match (form, router) {
-        // How many pods there are decides on what it is, which is rendered where that is known.
-        (Form::Plain, _) | (Form::Split { .. }, Router::Partition | Router::OnDelete) => plain.clone(),
-        (Form::Split { split, .. }, Router::GatewayApi { service, .. } | Router::Grpc { service, .. }) => {
-            gateway_api::render(plain, service, split)
-        }
-        (Form::Split { split, .. }, Router::Istio { service, .. }) => istio::render(plain, service, split),
-        (Form::Split { split, .. }, Router::Traefik { service, .. }) => traefik::render(plain, service, split),
-        (Form::Split { split, .. }, Router::IngressRoute { service, .. }) => {
-            ingress_route::render(plain, service, split)
-        }
-        (Form::Split { split, .. }, Router::Nginx { .. }) => nginx::render(plain, split),
-        (Form::Split { split, candidate, .. }, Router::Replicas { .. }) => replicas::render(plain, split, candidate),
-        (Form::Split { split, naming, .. }, Router::Service { .. }) => service::render(plain, split, naming),
-    }
-}
-
-/// The manifests' route with a split between two Services of which neither is the other's copy; whom its weight let in gets that
-/// `Set-Cookie`.
-#[must_use]
-pub fn between(services: Services<'_>, plain: &Object, split: &Split, cookie: Option<&str>) -> Object {
-    let rendered = gateway_api::render(plain, services, split);
-    cookie.map_or_else(|| rendered.clone(), |cookie| gateway_api::with_cookie(&rendered, services, cookie))
+    routing(router).render(plain, form)
 }
 
 /// The carrier with a split, whose candidate answers those whom its weight let in with that `Set-Cookie`.
 #[must_use]
 pub fn with_cookie(router: &Router, split: &Object, cookie: &str) -> Object {
-    match router {
-        Router::GatewayApi { service, .. } => gateway_api::with_cookie(split, service, cookie),
-        Router::Istio { service, .. } => istio::with_cookie(split, service, cookie),
-        Router::Grpc { .. }
-        | Router::Nginx { .. }
-        | Router::Replicas { .. }
-        | Router::Partition
-        | Router::OnDelete
-        | Router::Service { .. }
-        | Router::Traefik { .. }
-        | Router::IngressRoute { .. } => split.clone(),
-    }
+    routing(router).with_cookie(split, cookie)
 }
 
 /// What split the cluster shows. A carrier that is not there sends nobody to the candidate.
 #[must_use]
 pub fn read(router: &Router, view: &View<'_>) -> Seen {
-    let nobody = || Seen::Split(Split::stable());
-    match router {
-        Router::GatewayApi { service, .. } | Router::Grpc { service, .. } => {
-            let services = view.naming.services().unwrap_or(service.into());
-            live_route(router, view).map_or_else(nobody, |route| gateway_api::read(route, services))
-        }
-        Router::Istio { service, .. } => {
-            live_route(router, view).map_or_else(nobody, |route| istio::read(route, service))
-        }
-        Router::Traefik { service, .. } => {
-            live_route(router, view).map_or_else(nobody, |route| traefik::read(route, service))
-        }
-        Router::IngressRoute { service, .. } => {
-            live_route(router, view).map_or_else(nobody, |route| ingress_route::read(route, service))
-        }
-        Router::Nginx { ingress, service } => nginx::read(view, ingress, service),
-        Router::Replicas { service } => replicas::read(view, service),
-        Router::Service { service } => service::read(view, service),
-        Router::Partition | Router::OnDelete => partition::read(router, view),
-    }
+    routing(router).read(carrier(router, view), view)
 }
 
-/// What [`read`] shows once `split` is in force on the manifests' object `plain`: by pods a weight is only met from
-/// below. Compare with [`Split::same`].
+/// What [`read`] shows once `split` is in force: by pods a weight is only met from below. Compare with [`Split::same`].
 #[must_use]
-pub fn reachable(router: &Router, plain: &Object, baseline: u32, split: &Split) -> Seen {
-    match router {
-        Router::GatewayApi { service, .. } | Router::Grpc { service, .. } => {
-            gateway_api::read(&gateway_api::render(plain, service, split), service)
-        }
-        Router::Replicas { .. } => Seen::Split(replicas::reachable(baseline, split)),
-        Router::Istio { service, .. } => istio::read(&istio::render(plain, service, split), service),
-        Router::Traefik { service, .. } => traefik::read(&traefik::render(plain, service, split), service),
-        Router::IngressRoute { service, .. } => {
-            ingress_route::read(&ingress_route::render(plain, service, split), service)
-        }
-        Router::Nginx { .. } | Router::Service { .. } => Seen::Split(split.clone()),
-        Router::Partition | Router::OnDelete => Seen::Split(partition::reachable(shared::size(plain), split)),
-    }
+pub fn reachable(router: &Router, view: &View<'_>, split: &Split) -> Split {
+    routing(router).reachable(view, carrier(router, view), split)
 }
 
 /// The live carriers with the split at stable, cut down to what `manager` owns there: ready to be applied, whatever
 /// they are in now, also when nothing is left to lower. Needs no record and no set; applying it twice changes nothing.
 #[must_use]
 pub fn retreat(router: &Router, view: &View<'_>, manager: &str) -> Vec<Object> {
-    let lowered = |live: &Object| -> (Object, Fields) {
-        match (router, live.reference().kind) {
-            (Router::GatewayApi { service, .. } | Router::Grpc { service, .. }, _) => {
-                (gateway_api::retreat(live, view.naming.services().unwrap_or(service.into())), &[&["spec", "rules"]])
-            }
-            (Router::Istio { service, .. }, _) => (istio::retreat(live, service), &[&["spec", "http"]]),
-            (Router::Traefik { service, .. }, _) => {
-                (traefik::retreat(live, service), &[&["spec", "weighted", "services"]])
-            }
-            (Router::IngressRoute { service, .. }, _) => {
-                (ingress_route::retreat(live, service), &[&["spec", "routes"]])
-            }
-            (Router::Nginx { ingress, service }, _) if live.reference().name == *ingress => {
-                (nginx::retreat(live, ingress, service), &[&["spec", "rules"], &["spec", "defaultBackend"]])
-            }
-            (Router::Nginx { ingress, service }, _) => (nginx::retreat(live, ingress, service), nginx::FIELDS),
-            (Router::Replicas { .. }, Kind::Service) => (replicas::without_pods(live), &[&["spec", "selector"]]),
-            (Router::Replicas { .. }, _) => (replicas::emptied(live), &[&["spec", "replicas"]]),
-            (Router::Service { .. }, _) => (service::retreat(live, view), &[&["spec", "selector"]]),
-            (Router::Partition, _) => (stateful::closed(live), partition::fields(live)),
-            // The old template is in no object that is known here.
-            (Router::OnDelete, _) => (live.clone(), &[]),
-        }
-    };
-    carriers(router, view.namespace, view.target)
-        .iter()
+    let routing = routing(router);
+    let all = carriers(router, view.namespace, view.target);
+    all.iter()
         .filter_map(|carrier| view.live.get(carrier))
         .map(|live| {
-            let (lowered, fields) = lowered(live);
+            let lowered = routing.lowered(live, view);
             let nothing = || Object::new(live.reference().clone(), Value::Null);
             let mut ours = owned_by(live, manager).unwrap_or_else(nothing);
-            for (field, parents) in fields.iter().filter_map(|path| path.split_last()) {
+            for (field, parents) in routing.fields(live).iter().filter_map(|path| path.split_last()) {
                 let holder = parents.iter().try_fold(lowered.value(), |value, key| value.get(key));
                 if let Some(value) = holder.and_then(|holder| holder.get(field)) {
                     section(ours.value_mut(), parents).insert((*field).to_owned(), value.clone());
@@ -323,22 +310,12 @@ pub fn retreat(router: &Router, view: &View<'_>, manager: &str) -> Vec<Object> {
 /// Whether the cluster splits as the live carrier says.
 #[must_use]
 pub fn standing(router: &Router, view: &View<'_>) -> Standing {
-    let absent = || {
-        let route = router.route().map(|(kind, name)| format!("{kind} {name}")).unwrap_or_default();
-        Standing::NotYet { why: format!("{route} is not there") }
-    };
-    match router {
-        Router::GatewayApi { .. } | Router::Grpc { .. } => {
-            live_route(router, view).map_or_else(absent, gateway_api::standing)
+    match carrier(router, view) {
+        Some(live) => routing(router).standing(live, view),
+        None => {
+            let missing = lasting(router, view).map(|ObjectRef { kind, name, .. }| format!("{kind} {name}"));
+            Standing::NotYet { why: format!("{} is not there", missing.unwrap_or_default()) }
         }
-        Router::Istio { .. } => live_route(router, view).map_or_else(absent, istio::standing),
-        // Traefik says nothing of its own kinds: `settle` is for the moment that it takes.
-        Router::Traefik { .. } | Router::IngressRoute { .. } => {
-            live_route(router, view).map_or_else(absent, |_| Standing::Effective)
-        }
-        Router::Nginx { ingress, .. } => nginx::standing(view, ingress),
-        Router::Replicas { service } | Router::Service { service } => endpoints::standing(view, service),
-        Router::Partition | Router::OnDelete => partition::standing(router, view),
     }
 }
 
@@ -351,61 +328,19 @@ pub fn place(route: &Object) -> [Option<&Value>; 2] {
 /// Whether an object sends requests to that Service of its own namespace. Such an object is deleted before the Service.
 #[must_use]
 pub fn references(object: &Object, service: &ObjectName) -> bool {
-    let is = |kind| object.reference().kind == kind;
-    is(Kind::VirtualService) && istio::references(object, service)
-        || (is(Kind::HttpRoute) || is(Kind::GrpcRoute)) && gateway_api::references(object, service)
-        || (is(Kind::TraefikService) || is(Kind::IngressRoute)) && traefik::references(object, service)
-        || is(Kind::Ingress) && nginx::names(object, service.as_str())
+    let ObjectRef { kind, name, .. } = object.reference();
+    Router::by_route(*kind, name, service).is_some_and(|router| routing(&router).references(object))
 }
 
 /// The routers that a live object shows which leads requests: it names Services beside their candidate's copies, or could do so
 /// with one of these, where a copy that gets nothing is not named.
 #[must_use]
 pub fn routers(route: &Object, candidates: &BTreeSet<ObjectName>) -> Vec<Router> {
-    let name = &route.reference().name;
-    if route.reference().kind == Kind::Ingress {
-        let beside = nginx::beside(route).into_iter();
-        return beside.map(|(ingress, service)| Router::Nginx { ingress, service }).collect();
-    }
-    if route.reference().kind == Kind::VirtualService {
-        let services = gateway_api::split_services(&istio::in_words(route)).into_iter();
-        return services.map(|service| Router::Istio { virtual_service: name.clone(), service }).collect();
-    }
-    if route.reference().kind == Kind::TraefikService {
-        let services = traefik::split_services(route, candidates).into_iter();
-        return services.map(|service| Router::Traefik { traefik_service: name.clone(), service }).collect();
-    }
-    if route.reference().kind == Kind::IngressRoute {
-        let services = ingress_route::split_services(route, candidates).into_iter();
-        return services.map(|service| Router::IngressRoute { ingress_route: name.clone(), service }).collect();
-    }
-    let services = gateway_api::split_services(route).into_iter();
-    if route.reference().kind == Kind::GrpcRoute {
-        return services.map(|service| Router::Grpc { grpc_route: name.clone(), service }).collect();
-    }
-    services.map(|service| Router::GatewayApi { http_route: name.clone(), service }).collect()
-}
-
-/// The router that a live route shows which leads requests to one of these Services of candidates, beside a Service that it is no
-/// copy of; and which one that is.
-#[must_use]
-pub fn router_between(route: &Object, candidates: &BTreeSet<ObjectName>) -> Option<(Router, ObjectName)> {
-    let name = route.reference().name.clone();
-    let [service, candidate] = gateway_api::beside_each_other(route, candidates)?;
-    let is = |kind| route.reference().kind == kind;
-    let router = if is(Kind::HttpRoute) {
-        Router::GatewayApi { http_route: name, service: service.clone() }
-    } else {
-        Router::Grpc { grpc_route: name, service: service.clone() }
-    };
-    let routes = is(Kind::HttpRoute) || is(Kind::GrpcRoute);
-    (routes && suffixed(&service).as_ref() != Some(&candidate)).then_some((router, candidate))
-}
-
-/// The object among the manifests that leads requests, as it is live.
-fn live_route<'a>(router: &Router, view: &View<'a>) -> Option<&'a Object> {
-    let (kind, name) = router.route()?;
-    view.live.find(kind, view.namespace, name)
+    let ObjectRef { kind, name, .. } = route.reference();
+    // Which Services it leads to is what is asked.
+    let any = Router::by_route(*kind, name, name);
+    let split = any.map(|router| routing(&router).split(route, candidates)).unwrap_or_default();
+    split.iter().filter_map(|(name, service)| Router::by_route(*kind, name, service)).collect()
 }
 
 /// Stable's live Deployment.

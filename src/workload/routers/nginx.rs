@@ -6,19 +6,19 @@
 //! canary without its first Ingress leads nowhere. An annotation that is empty counts as absent: all are written, so that one that
 //! a hand adds is seen.
 
-use super::{Seen, Standing, View};
+use super::{Fields, Form, Routing, Seen, Standing, View};
 use crate::manifest::cookie;
 use crate::manifest::desired::{HeaderMatch, HeaderValue};
 use crate::manifest::ids::{ObjectName, Percent};
 use crate::manifest::object::{Kind, Object, items, items_mut, section};
 use crate::record::posture::Split;
-use crate::workload::layouts::{SUFFIX, suffixed};
+use crate::workload::layouts::{LayoutError, SUFFIX, copied, suffixed};
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// What ingress-nginx reads is called so.
-pub const PREFIX: &str = "nginx.ingress.kubernetes.io/";
+const PREFIX: &str = "nginx.ingress.kubernetes.io/";
 /// Other annotations that it needs: which controller an Ingress is for.
 const CLASS: &str = "kubernetes.io/ingress.class";
 
@@ -26,7 +26,7 @@ macro_rules! canary {
     ($($name:ident $text:literal;)*) => {
         $(const $name: &str = concat!("nginx.ingress.kubernetes.io/", $text);)*
         /// Where the split stands in the canary Ingress.
-        pub(super) const FIELDS: &[&[&str]] = &[$(&["metadata", "annotations", $name]),*];
+        const FIELDS: Fields = &[$(&["metadata", "annotations", $name]),*];
     };
 }
 
@@ -40,10 +40,92 @@ canary! {
     COOKIE "canary-by-cookie";
 }
 
+/// An Ingress that leads to a Service.
+pub(super) struct Nginx<'a> {
+    /// That of the manifests.
+    pub(super) ingress: &'a ObjectName,
+    /// Stable's.
+    pub(super) service: &'a ObjectName,
+}
+
+impl Routing for Nginx<'_> {
+    fn carriers(&self, _target: &ObjectName) -> Vec<(Kind, ObjectName)> {
+        suffixed(self.ingress).map(|canary| (Kind::Ingress, canary)).into_iter().collect()
+    }
+
+    fn beside(&self, route: &Object, _copies: Percent) -> Result<Option<Object>, LayoutError> {
+        Ok(Some(canary(&copied(route, SUFFIX)?, self.service)))
+    }
+
+    /// Those that it leads to, by number or by name.
+    fn ports<'a>(&self, ingress: &'a Object) -> Vec<&'a Value> {
+        let own = backends(ingress.value()).filter(|backend| leads_to(backend, self.service.as_str()));
+        let port = |backend: &'a Value| {
+            backend.pointer("/service/port/number").or_else(|| backend.pointer("/service/port/name"))
+        };
+        own.filter_map(port).collect()
+    }
+
+    fn render(&self, canary: &Object, form: Form<'_>) -> Object {
+        render(canary, form.split)
+    }
+
+    fn read(&self, main: Option<&Object>, view: &View<'_>) -> Seen {
+        let candidate = format!("{}{SUFFIX}", self.service);
+        if main.is_some_and(|main| names(main, &candidate)) {
+            return Seen::Split(Split { weight: Percent::ALL, ..Split::stable() });
+        }
+        let canary = self.canary(view).filter(|canary| names(canary, &candidate));
+        let hidden = |canary: &Object| !is_canary(canary) && main.is_some_and(|main| hides(main, canary));
+        canary.filter(|canary| !hidden(canary)).map_or_else(|| Seen::Split(Split::stable()), shown)
+    }
+
+    /// The canary's annotations say so, and the other one's paths lead there.
+    fn lowered(&self, live: &Object, _view: &View<'_>) -> Object {
+        if live.reference().name != *self.ingress {
+            return render(live, &Split::stable());
+        }
+        let mut main = live.clone();
+        rename(&mut main, &format!("{}{SUFFIX}", self.service), self.service.as_str());
+        main
+    }
+
+    fn fields(&self, live: &Object) -> Fields {
+        if live.reference().name == *self.ingress { &[&["spec", "rules"], &["spec", "defaultBackend"]] } else { FIELDS }
+    }
+
+    /// Nothing in an Ingress says whether it is in force: ingress-nginx takes up a change of a canary within about a second, for which
+    /// there is `settle`. What it cannot take up its admission webhook refuses. That it takes another canary is seen in that one.
+    fn standing(&self, _main: &Object, view: &View<'_>) -> Standing {
+        let other = self.canary(view).and_then(|canary| instead(view, self.ingress, canary));
+        other.map_or(Standing::Effective, |other| {
+            let other = other.reference();
+            let why = format!(
+                "{other} is an older canary of what leads to the Service, and ingress-nginx takes that: delete it"
+            );
+            Standing::NotYet { why }
+        })
+    }
+
+    fn references(&self, ingress: &Object) -> bool {
+        names(ingress, self.service.as_str())
+    }
+
+    fn split(&self, canary: &Object, _candidates: &BTreeSet<ObjectName>) -> Vec<(ObjectName, ObjectName)> {
+        beside(canary)
+    }
+}
+
+impl Nginx<'_> {
+    /// The live canary.
+    fn canary<'a>(&self, view: &View<'a>) -> Option<&'a Object> {
+        view.live.find(Kind::Ingress, view.namespace, &suffixed(self.ingress)?)
+    }
+}
+
 /// The canary Ingress, which leads nobody to the candidate: `copy` is one of the manifests' Ingress under its own name. Only the
 /// paths that lead to the Service are in it, and nothing that other controllers act upon.
-#[must_use]
-pub fn canary(copy: &Object, service: &ObjectName) -> Object {
+fn canary(copy: &Object, service: &ObjectName) -> Object {
     let mut canary = copy.clone();
     section(canary.value_mut(), &["metadata", "annotations"])
         .retain(|key, _| key.starts_with(PREFIX) && !key.starts_with(CANARY) || key == CLASS);
@@ -64,8 +146,7 @@ pub fn canary(copy: &Object, service: &ObjectName) -> Object {
 }
 
 /// The canary Ingress with that split.
-#[must_use]
-pub fn render(canary: &Object, split: &Split) -> Object {
+fn render(canary: &Object, split: &Split) -> Object {
     let mut canary = canary.clone();
     for (key, value) in settings(split) {
         canary.annotate(key, &value);
@@ -93,20 +174,6 @@ fn settings(split: &Split) -> [(&'static str, String); 7] {
         (PATTERN, pattern),
         (COOKIE, cookie),
     ]
-}
-
-/// What split both Ingresses show.
-#[must_use]
-pub fn read(view: &View<'_>, ingress: &ObjectName, service: &ObjectName) -> Seen {
-    let find = |name: &ObjectName| view.live.find(Kind::Ingress, view.namespace, name);
-    let candidate = format!("{service}{SUFFIX}");
-    if find(ingress).is_some_and(|main| names(main, &candidate)) {
-        return Seen::Split(Split { weight: Percent::ALL, ..Split::stable() });
-    }
-    let canary = suffixed(ingress).and_then(|name| find(&name));
-    let canary = canary.filter(|canary| names(canary, &candidate));
-    let hidden = |canary: &Object| !is_canary(canary) && find(ingress).is_some_and(|main| hides(main, canary));
-    canary.filter(|canary| !hidden(canary)).map_or_else(|| Seen::Split(Split::stable()), shown)
 }
 
 /// Whether an Ingress takes all requests that another one of no mark would lead anywhere, as it is older, of the same class, and has the same paths ("How it
@@ -197,49 +264,13 @@ fn shown(canary: &Object) -> Seen {
     Seen::Split(Split { headers, weight, ..Split::stable() })
 }
 
-/// A live Ingress of the two with everything at stable: the canary's annotations say so, and the other one's paths lead there.
-#[must_use]
-pub fn retreat(live: &Object, ingress: &ObjectName, service: &ObjectName) -> Object {
-    if live.reference().name != *ingress {
-        return render(live, &Split::stable());
-    }
-    let mut main = live.clone();
-    rename(&mut main, &format!("{service}{SUFFIX}"), service.as_str());
-    main
-}
-
-/// Nothing in an Ingress says whether it is in force: ingress-nginx takes up a change of a canary within about a second, for which
-/// there is `settle`. What it cannot take up its admission webhook refuses. That it takes another canary is seen in that one.
-#[must_use]
-pub fn standing(view: &View<'_>, ingress: &ObjectName) -> Standing {
-    let find = |name: &ObjectName| view.live.find(Kind::Ingress, view.namespace, name);
-    if find(ingress).is_none() {
-        return Standing::NotYet { why: format!("Ingress {ingress} is not there") };
-    }
-    let canary = suffixed(ingress).and_then(|name| find(&name));
-    canary.and_then(|canary| instead(view, ingress, canary)).map_or(Standing::Effective, |other| {
-        let other = other.reference();
-        let why =
-            format!("{other} is an older canary of what leads to the Service, and ingress-nginx takes that: delete it");
-        Standing::NotYet { why }
-    })
-}
-
 /// Whether an Ingress leads to that Service.
-#[must_use]
-pub fn names(ingress: &Object, service: &str) -> bool {
+fn names(ingress: &Object, service: &str) -> bool {
     backends(ingress.value()).any(|backend| leads_to(backend, service))
 }
 
-/// The ports of that Service that an Ingress leads to, by number or by name.
-pub fn ports<'a>(ingress: &'a Object, service: &str) -> impl Iterator<Item = &'a Value> {
-    let own = backends(ingress.value()).filter(move |backend| leads_to(backend, service));
-    own.filter_map(|backend| backend.pointer("/service/port/number").or_else(|| backend.pointer("/service/port/name")))
-}
-
 /// Which Ingress and Services a live canary Ingress is beside, as far as it tells.
-#[must_use]
-pub fn beside(canary: &Object) -> Vec<(ObjectName, ObjectName)> {
+fn beside(canary: &Object) -> Vec<(ObjectName, ObjectName)> {
     let stripped = |name: &str| -> Option<ObjectName> { name.strip_suffix(SUFFIX)?.parse().ok() };
     let main = stripped(canary.reference().name.as_str()).filter(|_| is_canary(canary));
     let Some(main) = main else { return Vec::new() };

@@ -3,57 +3,61 @@
 //!
 //! The share is that of the pods that may be new or are, ready or not: pods that fail only lower it.
 
-use super::{Fields, Seen, Standing, View, carriers};
-use crate::manifest::desired::Router;
-use crate::manifest::ids::Percent;
-use crate::manifest::object::Object;
+use super::{Fields, Routing, Seen, Standing, View};
+use crate::manifest::ids::{ObjectName, Percent};
+use crate::manifest::object::{Kind, Object};
 use crate::record::posture::Split;
 use crate::record::state::RoleName;
 use crate::workload::kinds::shared::{count, is_seen, members, open, pods_of, role, size, weight_of};
+use crate::workload::kinds::stateful;
 
-/// What a retreat lowers of a StatefulSet: where it is stable's the partition is nobody's. Without the type a partition says nothing.
-pub(super) fn fields(live: &Object) -> Fields {
-    match role(live) {
-        RoleName::Candidate => {
-            &[&["spec", "updateStrategy", "type"], &["spec", "updateStrategy", "rollingUpdate", "partition"]]
+/// A workload of that kind.
+pub(super) struct Shared(pub(super) Kind);
+
+impl Routing for Shared {
+    fn carriers(&self, target: &ObjectName) -> Vec<(Kind, ObjectName)> {
+        vec![(self.0, target.clone())]
+    }
+
+    fn read(&self, set: Option<&Object>, view: &View<'_>) -> Seen {
+        let Some(set) = set else { return Seen::Split(Split::stable()) };
+        let allowed = if role(set) == RoleName::Candidate { weight_of(open(set), size(set)) } else { Percent::ZERO };
+        let all = members(set, view.live);
+        let new = count(all.iter().filter(|member| member.role == RoleName::Candidate));
+        // While it has more pods than it asks for these serve as well.
+        let new = weight_of(new, count(all.iter()).max(size(set)));
+        Seen::Split(Split { weight: allowed.max(new), ..Split::stable() })
+    }
+
+    fn reachable(&self, _view: &View<'_>, set: Option<&Object>, split: &Split) -> Split {
+        reachable(set.map_or(0, size), split)
+    }
+
+    /// The old template of a DaemonSet is in no object that is known here.
+    fn lowered(&self, live: &Object, _view: &View<'_>) -> Object {
+        if self.0 == Kind::StatefulSet { stateful::closed(live) } else { live.clone() }
+    }
+
+    /// Of a StatefulSet: where it is stable's the partition is nobody's. Without the type a partition says nothing.
+    fn fields(&self, live: &Object) -> Fields {
+        match role(live) {
+            RoleName::Candidate if self.0 == Kind::StatefulSet => {
+                &[&["spec", "updateStrategy", "type"], &["spec", "updateStrategy", "rollingUpdate", "partition"]]
+            }
+            RoleName::Candidate | RoleName::Stable => &[],
         }
-        RoleName::Stable => &[],
+    }
+
+    /// Effective once its controller has seen what it asks for: the pods are judged as the workload that they are.
+    fn standing(&self, set: &Object, _view: &View<'_>) -> Standing {
+        if is_seen(set) {
+            return Standing::Effective;
+        }
+        Standing::NotYet { why: format!("the status of {} is older than its spec", set.reference()) }
     }
 }
 
-/// What [`read`] shows once `split` is in force on so many pods: at most its weight.
-#[must_use]
-pub fn reachable(replicas: u32, split: &Split) -> Split {
+/// What is read once `split` is in force on so many pods: at most its weight.
+pub(super) fn reachable(replicas: u32, split: &Split) -> Split {
     Split { weight: weight_of(pods_of(replicas, split.weight), replicas), ..Split::stable() }
-}
-
-/// The live workload.
-#[must_use]
-pub fn carrier<'a>(router: &Router, view: &View<'a>) -> Option<&'a Object> {
-    carriers(router, view.namespace, view.target).first().and_then(|carrier| view.live.get(carrier))
-}
-
-/// What split the workload and its pods show.
-#[must_use]
-pub fn read(router: &Router, view: &View<'_>) -> Seen {
-    let Some(set) = carrier(router, view) else { return Seen::Split(Split::stable()) };
-    let allowed = if role(set) == RoleName::Candidate { weight_of(open(set), size(set)) } else { Percent::ZERO };
-    let all = members(set, view.live);
-    let new = count(all.iter().filter(|member| member.role == RoleName::Candidate));
-    // While it has more pods than it asks for these serve as well.
-    let new = weight_of(new, count(all.iter()).max(size(set)));
-    Seen::Split(Split { weight: allowed.max(new), ..Split::stable() })
-}
-
-/// Effective once its controller has seen what it asks for: the pods are judged as the workload that they are.
-pub(super) fn standing(router: &Router, view: &View<'_>) -> Standing {
-    match carrier(router, view) {
-        None => {
-            let missing = carriers(router, view.namespace, view.target);
-            let kind = missing.first().map(|carrier| carrier.kind.as_str()).unwrap_or_default();
-            Standing::NotYet { why: format!("{kind} {} is not there", view.target) }
-        }
-        Some(set) if is_seen(set) => Standing::Effective,
-        Some(set) => Standing::NotYet { why: format!("the status of {} is older than its spec", set.reference()) },
-    }
 }

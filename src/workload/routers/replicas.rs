@@ -3,12 +3,71 @@
 //!
 //! The share is that of `spec.replicas`, not of ready pods: candidate pods that fail only lower it.
 
-use super::{Seen, View, candidate};
-use crate::manifest::ids::{ObjectName, Percent, PodsDigest};
+use super::{Fields, Form, Routing, Seen, Standing, View, candidate, endpoints};
+use crate::manifest::ids::{ObjectName, Percent};
 use crate::manifest::object::{Kind, Object, PODS, section};
 use crate::record::posture::Split;
-use crate::workload::layouts::with_replicas;
+use crate::workload::layouts::{suffixed, with_replicas};
 use serde_json::Value;
+
+/// The Service that selects the pods of both roles.
+pub(super) struct Replicas<'a>(pub(super) &'a ObjectName);
+
+impl Routing for Replicas<'_> {
+    fn carriers(&self, target: &ObjectName) -> Vec<(Kind, ObjectName)> {
+        let candidate = suffixed(target).map(|name| (Kind::Deployment, name));
+        std::iter::once((Kind::Service, self.0.clone())).chain(candidate).collect()
+    }
+
+    /// At 100 its selector also asks for the candidate's pods.
+    fn render(&self, service: &Object, form: Form<'_>) -> Object {
+        let mut service = service.clone();
+        if form.split.weight == Percent::ALL {
+            section(service.value_mut(), &["spec", "selector"]).insert(PODS.to_owned(), form.candidate.as_str().into());
+        }
+        service
+    }
+
+    fn read(&self, service: Option<&Object>, view: &View<'_>) -> Seen {
+        let candidate = candidate(view);
+        let pods = candidate.and_then(|c| c.at("/spec/template/metadata/labels")?.get(PODS)?.as_str());
+        let weight = match service.and_then(asked_pods) {
+            Some(asked) if pods == Some(asked) => Percent::ALL,
+            Some(asked) => {
+                return Seen::Foreign(format!(
+                    "Service {} asks for pods with {PODS}={asked}, and the candidate's Deployment has none of these",
+                    self.0
+                ));
+            }
+            None => weight_of(view.baseline, candidate.map_or(0, size)),
+        };
+        Seen::Split(Split { weight, ..Split::stable() })
+    }
+
+    fn reachable(&self, view: &View<'_>, _service: Option<&Object>, split: &Split) -> Split {
+        reachable(view.baseline, split)
+    }
+
+    /// The Service is for pods of both roles, and the candidate's Deployment has none.
+    fn lowered(&self, live: &Object, _view: &View<'_>) -> Object {
+        if live.reference().kind != Kind::Service {
+            return with_replicas(live.clone(), Some(0));
+        }
+        let mut service = live.clone();
+        if let Some(selector) = service.value_mut().pointer_mut("/spec/selector").and_then(Value::as_object_mut) {
+            selector.shift_remove(PODS);
+        }
+        service
+    }
+
+    fn fields(&self, live: &Object) -> Fields {
+        if live.reference().kind == Kind::Service { &[&["spec", "selector"]] } else { &[&["spec", "replicas"]] }
+    }
+
+    fn standing(&self, service: &Object, view: &View<'_>) -> Standing {
+        endpoints::standing(service, view)
+    }
+}
 
 /// How many candidate pods stand for `weight` beside `baseline` stable ones: ⌊baseline × w / (100 − w)⌋, so that their
 /// share never exceeds the weight; as many as stable at 100.
@@ -20,64 +79,18 @@ pub fn candidate_replicas(baseline: u32, weight: Percent) -> u32 {
 }
 
 /// The share of `candidate` pods among all, rounded up.
-#[must_use]
-pub fn weight_of(baseline: u32, candidate: u32) -> Percent {
+fn weight_of(baseline: u32, candidate: u32) -> Percent {
     let all = u64::from(baseline) + u64::from(candidate);
     if candidate == 0 { Percent::ZERO } else { percent((u64::from(candidate) * 100).div_ceil(all)) }
 }
 
-/// What [`read`] shows once `split` is in force: the same at 0 and 100, else at most its weight.
-#[must_use]
-pub fn reachable(baseline: u32, split: &Split) -> Split {
+/// What is read once `split` is in force: the same at 0 and 100, else at most its weight.
+pub(super) fn reachable(baseline: u32, split: &Split) -> Split {
     let weight = match split.weight {
         Percent::ALL => Percent::ALL,
         weight => weight_of(baseline, candidate_replicas(baseline, weight)),
     };
     Split { weight, ..Split::stable() }
-}
-
-/// The Service of the manifests; at 100 its selector also asks for the candidate's pods.
-#[must_use]
-pub fn render(service: &Object, split: &Split, candidate: &PodsDigest) -> Object {
-    let mut service = service.clone();
-    if split.weight == Percent::ALL {
-        section(service.value_mut(), &["spec", "selector"]).insert(PODS.to_owned(), candidate.as_str().into());
-    }
-    service
-}
-
-/// What split the Service and the candidate's size show.
-#[must_use]
-pub fn read(view: &View<'_>, service: &ObjectName) -> Seen {
-    let candidate = candidate(view);
-    let asked = view.live.find(Kind::Service, view.namespace, service).and_then(asked_pods);
-    let pods = candidate.and_then(|c| c.at("/spec/template/metadata/labels")?.get(PODS)?.as_str());
-    match (asked, pods) {
-        (Some(asked), Some(pods)) if asked == pods => Seen::Split(Split { weight: Percent::ALL, ..Split::stable() }),
-        (Some(asked), _) => Seen::Foreign(format!(
-            "Service {service} asks for pods with {PODS}={asked}, and the candidate's Deployment has none of these"
-        )),
-        (None, _) => {
-            let weight = weight_of(view.baseline, candidate.map_or(0, size));
-            Seen::Split(Split { weight, ..Split::stable() })
-        }
-    }
-}
-
-/// The live Service, for pods of both roles.
-#[must_use]
-pub fn without_pods(service: &Object) -> Object {
-    let mut service = service.clone();
-    if let Some(selector) = service.value_mut().pointer_mut("/spec/selector").and_then(Value::as_object_mut) {
-        selector.shift_remove(PODS);
-    }
-    service
-}
-
-/// The candidate's live Deployment without pods.
-#[must_use]
-pub fn emptied(candidate: &Object) -> Object {
-    with_replicas(candidate.clone(), Some(0))
 }
 
 /// The pods that a live Service asks for besides what the manifests say.

@@ -7,7 +7,7 @@
 //! mark and the version are written together, so whose pods these are is known at each instant: at first sight, and when the rollout has
 //! left main, they are stable's.
 
-use super::{Seen, View};
+use super::{Fields, Form, Routing, Seen, Standing, View, endpoints};
 use crate::manifest::ids::{ObjectName, Percent};
 use crate::manifest::object::{Kind, Object, section};
 use crate::record::posture::{Naming, Split};
@@ -18,45 +18,52 @@ use crate::workload::layouts::{SUFFIX, pod_labels, telling};
 use crate::workload::selector::serves;
 use serde_json::Value;
 
-/// The Service as it is at stable; at 100 its selector asks for the candidate's pods.
-#[must_use]
-pub fn render(service: &Object, split: &Split, naming: &Naming) -> Object {
-    let Some((key, value)) = told_by(service).filter(|_| split.weight == Percent::ALL) else { return service.clone() };
-    let candidate = match naming {
-        Naming::Primary(_) => value.strip_suffix(primary::SUFFIX).unwrap_or(&value).to_owned(),
-        Naming::InPlace | Naming::Leaving(_) | Naming::Shared | Naming::Versioned(_) => format!("{value}{SUFFIX}"),
-    };
-    asking(service, &key, candidate)
-}
+/// The Service that selects the pods of one role.
+pub(super) struct Selector<'a>(pub(super) &'a ObjectName);
 
-/// What split the Service's selector shows.
-#[must_use]
-pub fn read(view: &View<'_>, service: &ObjectName) -> Seen {
-    let Some(live) = view.live.find(Kind::Service, view.namespace, service) else {
-        return Seen::Split(Split::stable());
-    };
-    let candidate = super::candidate(view).map(pod_labels);
-    if away(live, view).is_some() {
-        Seen::Split(Split { weight: Percent::ALL, ..Split::stable() })
-    } else if candidate.is_some_and(|pods| serves(live.at("/spec/selector"), &pods)) {
-        Seen::Foreign(format!("the selector of Service {service} leads to pods of both versions"))
-    } else {
-        Seen::Split(Split::stable())
+impl Routing for Selector<'_> {
+    fn carriers(&self, _target: &ObjectName) -> Vec<(Kind, ObjectName)> {
+        vec![(Kind::Service, self.0.clone())]
     }
-}
 
-/// The live Service, for stable's pods.
-#[must_use]
-pub fn retreat(live: &Object, view: &View<'_>) -> Object {
-    match away(live, view) {
-        Some((key, value)) => asking(live, &key, value),
-        None => live.clone(),
+    /// At 100 its selector asks for the candidate's pods.
+    fn render(&self, service: &Object, Form { split, naming, candidate: _ }: Form<'_>) -> Object {
+        let told = told_by(service).filter(|_| split.weight == Percent::ALL);
+        let Some((key, value)) = told else { return service.clone() };
+        let candidate = match naming {
+            Naming::Primary(_) => value.strip_suffix(primary::SUFFIX).unwrap_or(&value).to_owned(),
+            Naming::InPlace | Naming::Leaving(_) | Naming::Shared | Naming::Versioned(_) => format!("{value}{SUFFIX}"),
+        };
+        asking(service, &key, candidate)
+    }
+
+    fn read(&self, service: Option<&Object>, view: &View<'_>) -> Seen {
+        let Some(live) = service else { return Seen::Split(Split::stable()) };
+        let candidate = super::candidate(view).map(pod_labels);
+        if away(live, view).is_some() {
+            Seen::Split(Split { weight: Percent::ALL, ..Split::stable() })
+        } else if candidate.is_some_and(|pods| serves(live.at("/spec/selector"), &pods)) {
+            Seen::Foreign(format!("the selector of Service {} leads to pods of both versions", self.0))
+        } else {
+            Seen::Split(Split::stable())
+        }
+    }
+
+    fn lowered(&self, live: &Object, view: &View<'_>) -> Object {
+        away(live, view).map_or_else(|| live.clone(), |(key, value)| asking(live, &key, value))
+    }
+
+    fn fields(&self, _live: &Object) -> Fields {
+        &[&["spec", "selector"]]
+    }
+
+    fn standing(&self, service: &Object, view: &View<'_>) -> Standing {
+        endpoints::standing(service, view)
     }
 }
 
 /// Whether the Service leads to the candidate alone.
-#[must_use]
-pub fn leads_to_candidate(live: &Object, view: &View<'_>) -> bool {
+pub(super) fn leads_to_candidate(live: &Object, view: &View<'_>) -> bool {
     away(live, view).is_some()
 }
 

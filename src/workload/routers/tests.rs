@@ -6,6 +6,21 @@ fn view<'a>(live: &'a LiveState, namespace: &'a Namespace, target: &'a ObjectNam
     View { live, namespace, target, baseline: 3, naming: &Naming::InPlace }
 }
 
+/// One with a split.
+pub(super) fn rendered(routing: &dyn Routing, plain: &Object, split: &Split) -> Object {
+    routing.render(plain, Form { split, candidate: &pods(), naming: &Naming::InPlace })
+}
+
+/// The split of a live one.
+pub(super) fn shown(routing: &dyn Routing, live: &Object) -> Seen {
+    routing.read(Some(live), &view(&LiveState::default(), &namespace(), &name("web")))
+}
+
+/// A live one with everything at stable.
+pub(super) fn lowered(routing: &dyn Routing, live: &Object) -> Object {
+    routing.lowered(live, &view(&LiveState::default(), &namespace(), &name("web")))
+}
+
 fn ten() -> Split {
     Split { weight: 10.try_into().unwrap(), ..Split::stable() }
 }
@@ -34,9 +49,7 @@ fn carriers_are_what_a_paused_leader_would_write_to() {
 
 #[test]
 fn a_retreat_repeats_what_is_ours_and_the_field_that_is_lowered() {
-    let digest = pods();
-    let raised =
-        render(&gateway(), &route(), Form::Split { split: &ten(), candidate: &digest, naming: &Naming::InPlace });
+    let raised = render(&gateway(), &route(), Form { split: &ten(), candidate: &pods(), naming: &Naming::InPlace });
     let state = live([raised]);
     let (namespace, target) = (namespace(), name("web"));
     let view = view(&state, &namespace, &target);
@@ -69,8 +82,11 @@ fn what_is_not_there_sends_nobody_to_the_candidate() {
 
 #[test]
 fn c_22_reachable_is_what_read_shows_later() {
-    assert_eq!(reachable(&gateway(), &route(), 3, &ten()), Seen::Split(ten()));
+    let state = LiveState::default();
+    let (namespace, target) = (namespace(), name("web"));
+    let view = view(&state, &namespace, &target);
+    assert_eq!(reachable(&gateway(), &view, &ten()), ten());
     let quarter = Split { weight: 25.try_into().unwrap(), ..Split::stable() };
     let third = Split { weight: 33.try_into().unwrap(), ..Split::stable() };
-    assert_eq!(reachable(&by_pods(), &route(), 3, &third), Seen::Split(quarter));
+    assert_eq!(reachable(&by_pods(), &view, &third), quarter);
 }

@@ -9,37 +9,64 @@
 //! is in one object, and goes back in one write.
 
 use super::gateway_api::weight;
-use super::{Seen, gateway_api};
-use crate::manifest::ids::ObjectName;
+use super::{Fields, Form, Routing, Words, gateway_api, rewritten};
+use crate::manifest::ids::{ObjectName, Percent};
 use crate::manifest::object::{Kind, Object, ObjectRef, items, section};
 use crate::manifest::traefik::copier_suffix;
 use crate::record::posture::Split;
-use crate::workload::layouts::{SUFFIX, suffixed};
+use crate::workload::layouts::{LayoutError, SUFFIX, copied, suffixed};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// The TraefikService with both roles in it.
-#[must_use]
-pub fn render(service: &Object, of: &ObjectName, split: &Split) -> Object {
-    let split = Split { headers: BTreeSet::new(), ..split.clone() };
-    rewritten(service, of, |route| gateway_api::render(route, of, &split))
-}
+/// A TraefikService that leads to that Service.
+pub(super) struct Traefik<'a>(pub(super) &'a ObjectName);
 
-/// What split a live TraefikService shows.
-#[must_use]
-pub fn read(live: &Object, of: &ObjectName) -> Seen {
-    gateway_api::read(&in_words(live, of), of)
-}
+impl Routing for Traefik<'_> {
+    /// One rule.
+    fn in_words(&self, service: &Object) -> Option<Words<'_>> {
+        let entries: Vec<&Value> = items(&service.value()["spec"]["weighted"], "services").collect();
+        let rule = Entries::of(service, self.0).in_words(&entries);
+        let reference = ObjectRef { kind: Kind::HttpRoute, ..service.reference().clone() };
+        Some(Words { route: Object::new(reference, json!({"spec": {"rules": [rule]}})), service: self.0 })
+    }
 
-/// The live TraefikService with everything at stable, from itself alone.
-#[must_use]
-pub fn retreat(live: &Object, of: &ObjectName) -> Object {
-    rewritten(live, of, |route| gateway_api::retreat(route, of))
+    fn out_of_words(&self, service: &Object, words: Object) -> Object {
+        let mut service = service.clone();
+        if service.at("/spec/weighted/services").is_some() {
+            let entries = Entries::of(&service, self.0).out_of_words(&words.value()["spec"]["rules"][0]);
+            section(service.value_mut(), &["spec", "weighted"]).insert("services".to_owned(), entries);
+        }
+        service
+    }
+
+    fn beside(&self, route: &Object, copies: Percent) -> Result<Option<Object>, LayoutError> {
+        beside(route, self.0, copies)
+    }
+
+    fn ports<'a>(&self, route: &'a Object) -> Vec<&'a Value> {
+        ports(route, self.0)
+    }
+
+    fn render(&self, plain: &Object, form: Form<'_>) -> Object {
+        let split = Split { headers: BTreeSet::new(), ..form.split.clone() };
+        rewritten(self, plain, |words| gateway_api::render(&words.route, words.service, &split))
+    }
+
+    fn fields(&self, _live: &Object) -> Fields {
+        &[&["spec", "weighted", "services"]]
+    }
+
+    fn references(&self, route: &Object) -> bool {
+        references(route, self.0)
+    }
+
+    fn split(&self, route: &Object, candidates: &BTreeSet<ObjectName>) -> Vec<(ObjectName, ObjectName)> {
+        split_in(route, items(&route.value()["spec"]["weighted"], "services"), candidates)
+    }
 }
 
 /// Whether a TraefikService or an IngressRoute sends or mirrors anything to that Service of its own namespace.
-#[must_use]
-pub fn references(object: &Object, of: &ObjectName) -> bool {
+pub(super) fn references(object: &Object, of: &ObjectName) -> bool {
     names(&object.value()["spec"], object.reference().namespace.as_str(), of)
 }
 
@@ -66,42 +93,45 @@ fn is(entry: &Value, namespace: &str, kind: &str, of: &str) -> bool {
 }
 
 /// The ports of that Service that it names, by number or by name.
-pub fn ports<'a>(service: &'a Object, of: &'a ObjectName) -> impl Iterator<Item = &'a Value> {
-    own_entries(service, of).filter_map(|entry| entry.get("port"))
+pub(super) fn ports<'a>(service: &'a Object, of: &ObjectName) -> Vec<&'a Value> {
+    own_entries(service, of).filter_map(|entry| entry.get("port")).collect()
 }
 
 /// The entries of a TraefikService or an IngressRoute that lead to that Service.
-pub fn own_entries<'a>(route: &'a Object, of: &'a ObjectName) -> impl Iterator<Item = &'a Value> {
+fn own_entries<'a>(route: &'a Object, of: &ObjectName) -> impl Iterator<Item = &'a Value> {
     let (namespace, spec) = (route.reference().namespace.as_str(), &route.value()["spec"]);
     let of_routes = items(spec, "routes").flat_map(|route| items(route, "services"));
     let all = items(&spec["weighted"], "services").chain(of_routes);
     all.filter(move |entry| is_service(entry, namespace, of.as_str()))
 }
 
-/// The Services that it splits, or would split between them and these of candidates.
-#[must_use]
-pub fn split_services(service: &Object, candidates: &BTreeSet<ObjectName>) -> BTreeSet<ObjectName> {
-    split_in(items(&service.value()["spec"]["weighted"], "services"), candidates)
-}
-
-/// The Services whose candidate's copy stands among these entries. It does not where it gets nothing: then the copy is one of
-/// these.
+/// The Services whose candidate's copy stands among these entries of a route, with its name. It does not where it gets nothing: then the
+/// copy is one of these candidates.
 pub(super) fn split_in<'a>(
+    route: &Object,
     entries: impl Iterator<Item = &'a Value>,
     candidates: &BTreeSet<ObjectName>,
-) -> BTreeSet<ObjectName> {
+) -> Vec<(ObjectName, ObjectName)> {
     let services = entries.filter(|entry| entry.get("kind").is_none_or(|kind| kind == "Service"));
     let split = |name: &str| match name.strip_suffix(SUFFIX) {
         Some(service) => service.parse().ok(),
         None => name.parse().ok().filter(|name| suffixed(name).is_some_and(|copy| candidates.contains(&copy))),
     };
-    services.filter_map(|entry| split(entry["name"].as_str()?)).collect()
+    let services: BTreeSet<ObjectName> = services.filter_map(|entry| split(entry["name"].as_str()?)).collect();
+    services.into_iter().map(|service| (route.reference().name.clone(), service)).collect()
+}
+
+/// The [`copier`] of a run whose phases copy.
+pub(super) fn beside(route: &Object, of: &ObjectName, copies: Percent) -> Result<Option<Object>, LayoutError> {
+    if copies.is_zero() {
+        return Ok(None);
+    }
+    Ok(copier(&copied(route, copier_suffix(route.reference().kind))?, route, of))
 }
 
 /// The TraefikService that sends stable each request that comes by it, and the candidate a copy; nobody is led to it. `copy` is the route
 /// under its own name.
-#[must_use]
-pub fn copier(copy: &Object, route: &Object, of: &ObjectName) -> Option<Object> {
+fn copier(copy: &Object, route: &Object, of: &ObjectName) -> Option<Object> {
     let mut stable = own_entries(route, of).next()?.clone();
     section(&mut stable, &[]).shift_remove("weight");
     let mut mirror = stable.clone();
@@ -110,25 +140,6 @@ pub fn copier(copy: &Object, route: &Object, of: &ObjectName) -> Option<Object> 
     section(&mut stable, &[]).insert("mirrors".to_owned(), json!([mirror]));
     let value = json!({"metadata": copy.value()["metadata"], "spec": {"mirroring": stable}});
     Some(Object::new(ObjectRef { kind: Kind::TraefikService, ..copy.reference().clone() }, value))
-}
-
-/// The same in the words of an HTTPRoute with one rule.
-pub(super) fn in_words(service: &Object, of: &ObjectName) -> Object {
-    let entries: Vec<&Value> = items(&service.value()["spec"]["weighted"], "services").collect();
-    let rule = Entries::of(service, of).in_words(&entries);
-    let reference = ObjectRef { kind: Kind::HttpRoute, ..service.reference().clone() };
-    Object::new(reference, json!({"spec": {"rules": [rule]}}))
-}
-
-/// The TraefikService with its weighted services changed in these words.
-pub(super) fn rewritten(service: &Object, of: &ObjectName, change: impl FnOnce(&Object) -> Object) -> Object {
-    let mut service = service.clone();
-    if service.at("/spec/weighted/services").is_some() {
-        let changed = change(&in_words(&service, of));
-        let entries = Entries::of(&service, of).out_of_words(&changed.value()["spec"]["rules"][0]);
-        section(service.value_mut(), &["spec", "weighted"]).insert("services".to_owned(), entries);
-    }
-    service
 }
 
 /// Weighted services in the words of a rule and back.

@@ -10,8 +10,7 @@ use serde_json::Value;
 ///
 /// Both lead to the same pods as long as the Service leads to those of its copy. A route that sends anything to the candidate
 /// is returned as it is.
-#[must_use]
-pub fn without_copies(live: &Object, service: &ObjectName, copy: &ObjectName) -> Object {
+pub(in crate::workload::routers) fn without_copies(live: &Object, service: &ObjectName, copy: &ObjectName) -> Object {
     let names = Names::of(live, service);
     let copies = Names::of(live, copy);
     let mut rules: Vec<Value> = Vec::new();
@@ -45,8 +44,12 @@ pub fn without_copies(live: &Object, service: &ObjectName, copy: &ObjectName) ->
 
 /// The next step from a live route that leads to the copy to `wanted`: the Service is named beside the copy with a share of nothing, then
 /// it has the share, and the copy nothing. None where nothing leads to the copy, and where anything is sent to the candidate.
-#[must_use]
-pub fn next(wanted: &Object, live: &Object, service: &ObjectName, copy: &ObjectName) -> Option<Object> {
+pub(in crate::workload::routers) fn next(
+    wanted: &Object,
+    live: &Object,
+    service: &ObjectName,
+    copy: &ObjectName,
+) -> Option<Object> {
     let (names, copies) = (Names::of(live, service), Names::of(live, copy));
     let mut rules: Vec<Value> = Vec::new();
     let mut changed = false;
@@ -80,8 +83,7 @@ pub fn next(wanted: &Object, live: &Object, service: &ObjectName, copy: &ObjectN
 }
 
 /// Whether a rule names both the Service and its copy.
-#[must_use]
-pub fn names_both(live: &Object, service: &ObjectName, copy: &ObjectName) -> bool {
+pub(in crate::workload::routers) fn names_both(live: &Object, service: &ObjectName, copy: &ObjectName) -> bool {
     let (names, copies) = (Names::of(live, service), Names::of(live, copy));
     let both = |rule: &Value| names.sums(rule).stable.is_some() && copies.sums(rule).stable.is_some();
     items(&live.value()["spec"], "rules").any(both)

@@ -17,8 +17,7 @@ const UNNUMBERED: &str = "linkerd.io/policy-controller";
 
 /// Whether every parent of the route has it in force: Accepted and ResolvedRefs for the present generation, from one of
 /// the controllers that speak for that parent. An older status says nothing (requirement X-15).
-#[must_use]
-pub fn standing(live: &Object) -> Standing {
+pub(super) fn standing(live: &Object) -> Standing {
     let Some(generation) = live.generation() else {
         return Standing::Unknown { why: "the route has no generation".to_owned() };
     };

@@ -1,6 +1,6 @@
+use super::standing::standing;
 use super::*;
 use crate::manifest::desired::HeaderValue;
-use crate::manifest::object::Kind;
 use crate::workload::fixtures::{name, object};
 use std::collections::BTreeSet;
 

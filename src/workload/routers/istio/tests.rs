@@ -1,10 +1,24 @@
 use super::*;
 use crate::manifest::desired::HeaderValue;
+use crate::record::posture::Split;
 use crate::workload::fixtures::{name, object};
-use crate::workload::routers;
+use crate::workload::routers::tests::{lowered, rendered, shown};
+use crate::workload::routers::{self, Seen};
 
 fn web() -> ObjectName {
     name("web")
+}
+
+fn render(plain: &Object, of: &ObjectName, split: &Split) -> Object {
+    rendered(&Istio(of), plain, split)
+}
+
+fn read(live: &Object, of: &ObjectName) -> Seen {
+    shown(&Istio(of), live)
+}
+
+fn retreat(live: &Object, of: &ObjectName) -> Object {
+    lowered(&Istio(of), live)
 }
 
 fn service(http: Value) -> Object {
@@ -152,9 +166,9 @@ fn what_is_not_about_the_service_stays_as_it_stands() {
     assert_eq!(&http(&rendered).as_array().unwrap()[..4], &others);
     assert_eq!(&http(&retreat(&rendered, &web())).as_array().unwrap()[..4], &others);
     assert!(
-        references(&rendered, &name("web-canary"))
-            && references(&base, &web())
-            && !references(&base, &name("web-canary"))
+        Istio(&name("web-canary")).references(&rendered)
+            && Istio(&web()).references(&base)
+            && !Istio(&name("web-canary")).references(&base)
     );
 }
 
@@ -234,7 +248,7 @@ fn answers_to_those_whom_chance_led_there_set_the_cookie() {
     let plain = service(json!([{"route": [to("web")]}]));
     let run = crate::manifest::cookie::matching("stay", "7-9ac41f02");
     let keeping = Split { headers: [run].into(), ..split(10, 0) };
-    let rendered = with_cookie(&render(&plain, &web(), &keeping), &web(), "stay=7-9ac41f02");
+    let rendered = Istio(&web()).with_cookie(&render(&plain, &web(), &keeping), "stay=7-9ac41f02");
     let mut candidate = to("web-canary");
     candidate["weight"] = 10.into();
     candidate["headers"]["response"]["add"]["Set-Cookie"] = "stay=7-9ac41f02".into();

@@ -1,6 +1,8 @@
 use super::*;
+use crate::manifest::desired::Router;
 use crate::record::posture::Naming;
 use crate::workload::fixtures::{live, name, namespace, object};
+use crate::workload::routers::{self, tests::lowered};
 use serde_json::json;
 
 /// As in the documents of ingress-nginx, "Canary Deployments".
@@ -23,6 +25,10 @@ fn main_ingress() -> Object {
     object(Kind::Ingress, "web", json!({"metadata": {"annotations": annotations}, "spec": spec}))
 }
 
+fn router() -> Router {
+    Router::Nginx { ingress: name("web"), service: name("web") }
+}
+
 fn made() -> Object {
     canary(&main_ingress().renamed(name("web-canary")), &name("web"))
 }
@@ -37,10 +43,9 @@ fn annotated(annotations: &[(&str, &str)]) -> Object {
 
 fn seen(objects: impl IntoIterator<Item = Object>) -> Seen {
     let view = |live| {
-        read(
+        routers::read(
+            &router(),
             &View { live, namespace: &namespace(), target: &name("web"), baseline: 1, naming: &Naming::InPlace },
-            &name("web"),
-            &name("web"),
         )
     };
     view(&live(objects))
@@ -101,7 +106,7 @@ fn what_a_hand_makes_of_them_is_never_less_than_what_it_lets_in() {
     let mut main = main_ingress();
     rename(&mut main, "web", "web-canary");
     assert_eq!(seen([main.clone(), made()]), all);
-    assert_eq!(retreat(&main, &name("web"), &name("web")), main_ingress());
+    assert_eq!(lowered(&Nginx { ingress: &name("web"), service: &name("web") }, &main), main_ingress());
     for annotations in [&[("canary", "false")], &[("canary-weight", "ten")], &[("canary-weight", "-1")]] {
         assert!(matches!(seen([annotated(annotations), main_ingress()]), Seen::Foreign(_)), "{annotations:?}");
     }
@@ -121,8 +126,7 @@ fn at_100_no_cookie_keeps_anybody_at_stable() {
 fn from_a_canary_alone_both_ingresses_and_the_service_are_known() {
     assert_eq!(beside(&made()), [(name("web"), name("web"))]);
     assert_eq!(beside(&main_ingress()), []);
-    let ports: Vec<Value> = ports(&main_ingress(), "web").cloned().collect();
-    assert_eq!(ports, [json!(80), json!("http")]);
+    assert_eq!(routers::ports(&router(), &main_ingress()), [&json!(80), &json!("http")]);
     assert!(names(&made(), "web-canary") && !names(&made(), "web") && names(&main_ingress(), "old"));
 }
 
@@ -226,7 +230,7 @@ fn c_22_beside_an_older_canary_of_others_a_split_is_not_in_force() {
         let all = live(objects);
         let view =
             View { live: &all, namespace: &namespace(), target: &name("web"), baseline: 1, naming: &Naming::InPlace };
-        standing(&view, &name("web"))
+        routers::standing(&router(), &view)
     };
     let at = |day: u8| format!("2026-01-0{day}T00:00:00Z");
     let main = || made_at(main_ingress(), &at(1));

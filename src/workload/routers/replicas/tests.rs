@@ -2,7 +2,8 @@ use super::*;
 use crate::record::posture::Naming;
 use crate::workload::fixtures::{by_pods, live, name, namespace, object, pods};
 use crate::workload::live::LiveState;
-use crate::workload::routers::{self, Form, Standing};
+use crate::workload::routers::tests::rendered;
+use crate::workload::routers::{self, Standing};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -75,17 +76,9 @@ fn candidate_pods_never_exceed_the_weight() {
 
 #[test]
 fn at_100_the_service_asks_for_the_candidates_pods() {
-    let digest = pods();
-    let render = |of: u8| {
-        routers::render(
-            &by_pods(),
-            &service(None),
-            Form::Split { split: &split(of), candidate: &digest, naming: &Naming::InPlace },
-        )
-    };
+    let render = |of: u8| rendered(&Replicas(&name("web")), &service(None), &split(of));
     assert_eq!(render(99), service(None));
     assert_eq!(render(100), service(Some("0123456789abcdef")));
-    assert_eq!(routers::render(&by_pods(), &service(None), Form::Plain), service(None));
 }
 
 #[test]
@@ -104,7 +97,7 @@ fn c_22_the_split_is_read_from_sizes_and_selector() {
         (vec![service(Some("fedcba9876543210")), canary(3)], None),
     ];
     for (objects, expected) in table {
-        let seen = on(&live(objects.clone()), 3, |view| read(view, &name("web")));
+        let seen = on(&live(objects.clone()), 3, |view| routers::read(&by_pods(), view));
         match expected {
             Some(of) => assert_eq!(seen, Seen::Split(split(of)), "{objects:?}"),
             None => assert!(matches!(seen, Seen::Foreign(_)), "{objects:?}"),
@@ -141,7 +134,7 @@ fn retreat_lowers_selector_and_size_and_says_so_twice_the_same() {
         assert_eq!(first.at("/spec/selector"), second.at("/spec/selector"));
         assert_eq!(first.at("/spec/replicas"), second.at("/spec/replicas"));
     }
-    let stable = on(&live(again), 3, |view| read(view, &name("web")));
+    let stable = on(&live(again), 3, |view| routers::read(&by_pods(), view));
     assert_eq!(stable, Seen::Split(Split::stable()));
 }
 

@@ -3,7 +3,8 @@ use crate::manifest::desired::Router;
 use crate::manifest::object::ROLE;
 use crate::record::posture::Names;
 use crate::workload::fixtures::{live, name, namespace, object, pods};
-use crate::workload::routers::{self, Form, Standing};
+use crate::workload::routers::tests::rendered;
+use crate::workload::routers::{self, Standing};
 use serde_json::json;
 
 fn split(weight: u8) -> Split {
@@ -34,6 +35,14 @@ fn by<T>(naming: &Naming, objects: Vec<Object>, run: impl FnOnce(&View<'_>) -> T
     run(&View { live: &live(objects), namespace: &namespace(), target: &name("web"), baseline: 2, naming })
 }
 
+fn router() -> Router {
+    Router::Service { service: name("web") }
+}
+
+fn retreat(live: &Object, view: &View<'_>) -> Object {
+    Selector(&name("web")).lowered(live, view)
+}
+
 fn primary() -> Naming {
     Naming::Primary(Names { target: name("web"), service: name("web") })
 }
@@ -51,19 +60,10 @@ fn both() -> Vec<Object> {
 
 #[test]
 fn the_selector_changes_at_100_and_nowhere_else() {
-    let router = Router::Service { service: name("web") };
     let plain = service(json!({"app": "web", "tier": "front"}));
-    let digest = pods();
-    let render = |of| {
-        routers::render(
-            &router,
-            &plain,
-            Form::Split { split: &split(of), candidate: &digest, naming: &Naming::InPlace },
-        )
-    };
+    let render = |of| rendered(&Selector(&name("web")), &plain, &split(of));
     assert_eq!(render(0), plain);
     assert_eq!(render(100), service(json!({"app": "web-canary", "tier": "front"})));
-    assert_eq!(routers::render(&router, &plain, Form::Plain), plain);
 }
 
 #[test]
@@ -82,13 +82,13 @@ fn c_22_what_the_selector_asks_for_is_the_split() {
     ];
     for (selector, mut objects, expected) in table {
         objects.push(service(selector.clone()));
-        let seen = on(objects, |view| read(view, &name("web")));
+        let seen = on(objects, |view| routers::read(&router(), view));
         match expected {
             Some(of) => assert_eq!(seen, Seen::Split(split(of)), "{selector}"),
             None => assert!(matches!(seen, Seen::Foreign(_)), "{selector}"),
         }
     }
-    assert_eq!(on(both(), |view| read(view, &name("web"))), Seen::Split(Split::stable()), "no Service");
+    assert_eq!(on(both(), |view| routers::read(&router(), view)), Seen::Split(Split::stable()), "no Service");
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn c_21_the_way_back_needs_nothing_but_the_live_service() {
 fn c_33_the_switch_stands_when_exactly_the_candidates_pods_are_behind_it() {
     let standing = |selector: Value, pods: &[&str]| {
         let objects = both().into_iter().chain([service(selector), slice(pods)]).collect();
-        on(objects, |view| routers::standing(&Router::Service { service: name("web") }, view))
+        on(objects, |view| routers::standing(&router(), view))
     };
     let (stable, candidate) = (json!({"app": "web"}), json!({"app": "web-canary"}));
     assert_eq!(standing(stable.clone(), &["a", "b"]), Standing::Effective);
@@ -130,13 +130,15 @@ fn c_1_the_targets_pods_are_the_candidates_where_its_mark_says_so() {
     ];
     for (what, objects, weight) in table {
         let live = |selector: &Value| objects.iter().cloned().chain([service(selector.clone())]).collect();
-        let seen = |selector| by(&primary(), live(selector), |view| read(view, &name("web")));
+        let seen = |selector| by(&primary(), live(selector), |view| routers::read(&router(), view));
         assert_eq!(seen(&to_target), Seen::Split(split(weight)), "{what}");
         assert_eq!(seen(&to_copy), Seen::Split(split(0)), "{what}");
         let back = by(&primary(), live(&to_target), |view| retreat(&service(to_target.clone()), view));
         assert_eq!(back, service(if weight == 100 { to_copy.clone() } else { to_target.clone() }), "{what}");
     }
     let at_stable = service(to_copy);
-    assert_eq!(render(&at_stable, &split(100), &primary()), service(to_target));
-    assert_eq!(render(&at_stable, &split(0), &primary()), at_stable);
+    let render =
+        |of| routers::render(&router(), &at_stable, Form { split: &split(of), candidate: &pods(), naming: &primary() });
+    assert_eq!(render(100), service(to_target));
+    assert_eq!(render(0), at_stable);
 }

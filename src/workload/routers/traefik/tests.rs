@@ -1,5 +1,24 @@
 use super::*;
 use crate::workload::fixtures::{name, object};
+use crate::workload::routers::Seen;
+use crate::workload::routers::tests::{lowered, rendered, shown};
+
+fn render(plain: &Object, of: &ObjectName, split: &Split) -> Object {
+    rendered(&Traefik(of), plain, split)
+}
+
+fn read(live: &Object, of: &ObjectName) -> Seen {
+    shown(&Traefik(of), live)
+}
+
+fn retreat(live: &Object, of: &ObjectName) -> Object {
+    lowered(&Traefik(of), live)
+}
+
+fn split_services(route: &Object, candidates: &BTreeSet<ObjectName>) -> BTreeSet<ObjectName> {
+    let web = name("web");
+    Traefik(&web).split(route, candidates).into_iter().map(|(_, service)| service).collect()
+}
 
 fn service(services: Value) -> Object {
     let spec = json!({"weighted": {"services": services, "sticky": {"cookie": {"name": "theirs"}}}});
@@ -28,7 +47,7 @@ fn c_22_shares_are_split_and_others_keep_theirs() {
     assert_eq!(rendered.at("/spec/weighted/sticky"), plain.at("/spec/weighted/sticky"));
     assert_eq!(read(&rendered, &name("web")), Seen::Split(at(25)));
     assert_eq!(retreat(&rendered, &name("web")), render(&plain, &name("web"), &Split::stable()));
-    assert_eq!(ports(&plain, &name("web")).collect::<Vec<_>>(), [&json!("http")]);
+    assert_eq!(ports(&plain, &name("web")), [&json!("http")]);
     assert_eq!(split_services(&rendered, &BTreeSet::new()), BTreeSet::from([name("web")]));
 }
 
