@@ -156,7 +156,7 @@ impl Space {
         }
     }
 
-    /// LeaseAnnotations that we deleted an object ourselves.
+    /// Notes that we deleted an object ourselves.
     pub(super) fn deleted(&mut self, reference: &ObjectRef, uid: &str) {
         if self.live.get(reference).is_some_and(|known| known.uid() == Some(uid)) {
             Arc::make_mut(&mut self.live).objects.remove(reference);
@@ -164,7 +164,7 @@ impl Space {
         }
     }
 
-    /// LeaseAnnotations how the watch of a kind is doing. One that was never listed is not lost, and what is lost was lost when
+    /// Notes how the watch of a kind is doing. One that was never listed is not lost, and what is lost was lost when
     /// it was first noted.
     pub(super) fn see(&mut self, kind: Kind, sight: Sight) -> Change {
         let Some(before) = self.sights.get(&kind) else { return Change::No };

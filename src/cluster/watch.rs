@@ -316,7 +316,7 @@ impl Watch {
         sleep(pause).await;
     }
 
-    /// LeaseAnnotations the failure and waits before the next try.
+    /// Notes the failure and waits before the next try.
     async fn pause(&mut self, failure: &Failure, heard: Instant) {
         let longest = if failure.is_missing_kind() {
             self.see(Sight::Missing);

@@ -121,7 +121,7 @@ pub enum Flaw {
     /// The merge changed this beside the decision, or something else in its place.
     OtherChange(RepoPath),
     /// Nobody knows who made a commit of it, so anybody who reviewed it may have.
-    UnknownMaker(String),
+    UnknownAuthor(String),
     /// Nobody knows who made a commit of the version, so anybody who approved it may have.
     UnknownWriter(String, CommitId),
     /// Approved by who opened it or made it.
@@ -170,7 +170,7 @@ impl fmt::Display for Flaw {
             Self::Incomplete(why) => write!(f, "the Git host did not tell all: {why}"),
             Self::OtherBase(base) => write!(f, "the pull request led to {base}"),
             Self::OtherChange(path) => write!(f, "the merge changed {path}"),
-            Self::UnknownMaker(who) => write!(f, "no account on the Git host has the address of {who}, who made it"),
+            Self::UnknownAuthor(who) => write!(f, "no account on the Git host has the address of {who}, who made it"),
             Self::UnknownWriter(who, commit) => {
                 let commit = short(commit);
                 write!(
@@ -276,15 +276,15 @@ fn content(wanted: &Wanted<'_>, merged: &Merged) -> BTreeSet<Flaw> {
         flaws.insert(Flaw::OtherBase(merged.base.clone()));
     }
     if merged.authors.is_empty() {
-        flaws.insert(Flaw::UnknownMaker("nobody".to_owned()));
+        flaws.insert(Flaw::UnknownAuthor("nobody".to_owned()));
     }
-    for maker in &merged.authors {
-        if let Author::Unknown(who) = maker {
-            flaws.insert(Flaw::UnknownMaker(who.clone()));
+    for author in &merged.authors {
+        if let Author::Unknown(who) = author {
+            flaws.insert(Flaw::UnknownAuthor(who.clone()));
         }
     }
-    for (maker, commit) in &merged.writers {
-        if let Author::Unknown(who) = maker {
+    for (author, commit) in &merged.writers {
+        if let Author::Unknown(who) = author {
             flaws.insert(Flaw::UnknownWriter(who.clone(), commit.clone()));
         }
     }
@@ -324,12 +324,12 @@ fn latest(reviews: &[Review]) -> impl Iterator<Item = &Review> {
 /// Why somebody's approval does not count; the first reason that there is. Who merged has seen what was merged.
 fn doubt(wanted: &Wanted<'_>, merged: &Merged, by: &User, of: Option<&CommitId>, at: Time) -> Option<Flaw> {
     let Some(account) = merged.accounts.get(by) else { return Some(Flaw::NotAllowed(by.clone())) };
-    let maker = Author::User(by.clone());
+    let author = Author::User(by.clone());
     if account.being == Being::Machine {
         Some(Flaw::Machine(by.clone()))
-    } else if *by == merged.author || merged.authors.contains(&maker) {
+    } else if *by == merged.author || merged.authors.contains(&author) {
         Some(Flaw::Own(by.clone()))
-    } else if let Some(commit) = merged.writers.get(&maker) {
+    } else if let Some(commit) = merged.writers.get(&author) {
         Some(Flaw::Wrote(by.clone(), commit.clone()))
     } else if account.permission < Permission::Write {
         Some(Flaw::NotAllowed(by.clone()))

@@ -189,7 +189,7 @@ pub fn through(plan: &Plan, step: &StepName) -> StepName {
     approval::asked_as(plan, step).unwrap_or_else(|| StepName::fixed("promotion"))
 }
 
-/// Whether what lets the run enter a step is proven now. Poll at last, since it is asked of the Git host each time.
+/// Whether what lets the run enter a step is proven now. Looked at last, since it is asked of the Git host each time.
 fn proven(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step) -> Vec<Wait> {
     if step.before.approval.is_some() && holds(Rule::Gates) {
         proof::still(draft, plan, run, &through(plan, &step.name))

@@ -456,7 +456,7 @@ impl Worker {
         self.request_backoff.keep(wanted);
     }
 
-    /// The pull requests that there have to be: those of branches that the record names, so that nothing is asked on a body
+    /// The pull requests that there have to be: those of branches that the record names, so that nothing is asked on a page
     /// whose answer would not be heard.
     fn wants(&self, view: &View) -> Wanted {
         let Setting { instance, main, host, clock, .. } = &self.setting;

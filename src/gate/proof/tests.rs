@@ -137,10 +137,10 @@ fn attack_74_nobody_approves_what_they_had_a_hand_in() {
     assert_eq!(flaws(|m| drop(m.writers.insert(Author::User(ana()), commit(1)))), [Flaw::Wrote(ana(), commit(1))]);
     // Whose commit it is may be hidden behind an address that no account has.
     let eve = || "eve@example.org".to_owned();
-    assert_eq!(flaws(|m| m.authors = [Author::Unknown(eve())].into()), [Flaw::UnknownMaker(eve())]);
+    assert_eq!(flaws(|m| m.authors = [Author::Unknown(eve())].into()), [Flaw::UnknownAuthor(eve())]);
     let hidden = flaws(|m| drop(m.writers.insert(Author::Unknown(eve()), commit(1))));
     assert_eq!(hidden, [Flaw::UnknownWriter(eve(), commit(1))]);
-    assert_eq!(flaws(|m| m.authors.clear()), [Flaw::UnknownMaker("nobody".to_owned())]);
+    assert_eq!(flaws(|m| m.authors.clear()), [Flaw::UnknownAuthor("nobody".to_owned())]);
 }
 
 #[test]

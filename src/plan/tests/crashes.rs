@@ -150,15 +150,15 @@ enum At {
     #[default]
     Idle,
     /// Has read the cluster, but not the record.
-    Poll(LiveState),
+    Looked(LiveState),
     Doing(VecDeque<Effect>, Option<PostureDigest>),
 }
 
 impl Leader {
     fn step(&mut self, world: &mut World) {
         self.at = match std::mem::take(&mut self.at) {
-            At::Idle => At::Poll(world.live.clone()),
-            At::Poll(live) => self.plan(world, live),
+            At::Idle => At::Looked(world.live.clone()),
+            At::Looked(live) => self.plan(world, live),
             At::Doing(mut effects, mut proof) => {
                 let (before, marked) = (world.split(), retreated(world));
                 let goes_on = effects.pop_front().is_some_and(|effect| world.carry_out(&effect, &mut proof));

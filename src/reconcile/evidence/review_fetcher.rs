@@ -199,8 +199,8 @@ impl ReviewFetcher {
         let mut writers = BTreeMap::new();
         for commit in people.into_values() {
             let shown = self.host.lock().await.commit(&commit).await?;
-            for maker in authors(&shown) {
-                writers.entry(maker).or_insert_with(|| commit.clone());
+            for author in authors(&shown) {
+                writers.entry(author).or_insert_with(|| commit.clone());
             }
         }
         self.rewriters(alone, &mut writers).await?;
@@ -221,8 +221,8 @@ impl ReviewFetcher {
                     continue;
                 }
                 let (people, had) = self.hands(opened).await?;
-                for maker in people {
-                    writers.entry(maker).or_insert_with(|| became.clone());
+                for author in people {
+                    writers.entry(author).or_insert_with(|| became.clone());
                 }
                 for commit in had {
                     if known.insert(commit.clone()) {
@@ -302,11 +302,11 @@ fn tip(commits: &[Shown]) -> Option<CommitId> {
 }
 
 fn authors(shown: &Shown) -> BTreeSet<Author> {
-    let maker = |by: &Result<User, String>| match by {
+    let author = |by: &Result<User, String>| match by {
         Ok(user) => Author::User(user.clone()),
         Err(address) => Author::Unknown(address.clone()),
     };
-    shown.by.iter().map(maker).collect()
+    shown.by.iter().map(author).collect()
 }
 
 #[cfg(test)]
@@ -394,7 +394,7 @@ mod tests {
         ]
         .into();
         let writers = review_fetcher.writers(vec![alone(&main)]).await.unwrap();
-        let named = |maker: &Author| match maker {
+        let named = |author: &Author| match author {
             Author::User(user) => user.login.clone(),
             Author::Unknown(address) => address.clone(),
             Author::Ourselves => "we".to_owned(),
