@@ -27,6 +27,7 @@ mod projected;
 mod proven;
 mod renamed;
 mod rest;
+mod rewritten;
 mod rights;
 mod routers;
 mod running;
