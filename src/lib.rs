@@ -1,25 +1,11 @@
 //! tidegate: progressive delivery for Kubernetes where Git is the only control plane.
 //!
-//! ```text
-//! observe → plan → retreat → record → advance → announce
-//! ```
-//!
-//! The cluster is never ahead of Git: what live users reach of a new version is at most what the record in Git says.
-//! `ARCHITECTURE.md` tells how the rooms of this crate keep that promise.
+//! The program: its command line, and all that it is made of under one name.
 
-pub mod analysis;
 pub mod cli;
-pub mod cluster;
-pub mod forge;
-pub mod gate;
-pub mod git;
-pub mod manifest;
-pub mod people;
-pub mod plan;
-pub mod reconcile;
-pub mod record;
-pub mod report;
-pub mod rules;
-pub mod sign;
-pub mod sim;
-pub mod workload;
+
+pub use tidegate_controller::{
+    analysis, cluster, forge, gate, git, manifest, people, plan, reconcile, record, report, rules, sign, workload,
+};
+pub use tidegate_import as import;
+pub use tidegate_world as world;

@@ -15,8 +15,8 @@ use tidegate::manifest::installation::{self, Installation};
 use tidegate::reconcile::clock::Clock;
 use tidegate::reconcile::evidence::Providers;
 use tidegate::reconcile::world::World;
-use tidegate::sim::kube_api::KubeApi;
-use tidegate::sim::workloads::Controllers;
+use tidegate::world::kube_api::KubeApi;
+use tidegate::world::workloads::Controllers;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 

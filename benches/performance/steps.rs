@@ -7,8 +7,8 @@ use crate::retreat::{LEADER, Led, Meter, PATIENCE, is_split, providers};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tidegate::sim::kube_api::resource::Resource;
-use tidegate::sim::kube_api::{Seen, Verb, Verdict, What};
+use tidegate::world::kube_api::resource::Resource;
+use tidegate::world::kube_api::{Seen, Verb, Verdict, What};
 use tokio::time::{sleep, timeout};
 
 const RUNS: usize = 1_000;

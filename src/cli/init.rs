@@ -3,7 +3,7 @@
 
 use super::Exit;
 use super::failure::Failure;
-use super::import::{self, Made, Tool};
+use super::import;
 use super::screen::Screen;
 use super::ui::Ink;
 use crate::forge::branch::propose_prefix;
@@ -15,6 +15,7 @@ use clap::{Args, ValueEnum};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;
+use tidegate_import::{Made, Tool};
 
 /// Write the first files of a repository
 #[derive(Debug, Clone, Args)]

@@ -118,4 +118,8 @@ async fn dispatch(cli: Cli, screen: &Screen) -> Result<Exit, Failure> {
 }
 
 #[cfg(test)]
+#[path = "../../crates/controller/src/record/fixture.rs"]
+#[allow(dead_code, reason = "the tests of each room ask for some of it")]
+mod fixture;
+#[cfg(test)]
 mod tests;

@@ -10,6 +10,7 @@ use super::view::{self, RolloutView, StatusView, Urgency, WaitView};
 use crate::forge::branch;
 use crate::manifest::ids::{Namespace, RolloutId};
 use crate::record::state::Time;
+use crate::record::text;
 use clap::Args;
 use std::path::Path;
 use std::time::Duration;
@@ -233,5 +234,5 @@ fn summary(status: &StatusView) -> String {
     }
     let phases: Vec<String> = phases.iter().map(|(phase, count)| format!("{count} {phase}")).collect();
     let short: String = status.tip.iter().flat_map(|tip| tip.chars()).take(8).collect();
-    format!("{}: {} · {} at {short}", ui::count(status.rollouts.len(), "rollout"), phases.join(", "), status.instance)
+    format!("{}: {} · {} at {short}", text::count(status.rollouts.len(), "rollout"), phases.join(", "), status.instance)
 }

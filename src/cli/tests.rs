@@ -1,5 +1,6 @@
 //! What people see: every help text, and records in all the states that matter.
 
+use super::fixture::{self, past, stop, time};
 use super::repository::{Record, Records};
 use super::status::{table, verdict};
 use super::ui::Ink;
@@ -13,7 +14,6 @@ use crate::manifest::ids::RunId;
 use crate::manifest::load::Rejected;
 use crate::manifest::proof::{By, Rule};
 use crate::manifest::raw::Trust;
-use crate::record::fixture::{self, past, stop, time};
 use crate::record::posture::Split;
 use crate::record::state::{
     Clock, Condition, Consumed, Outcome, Phase, Pull, RolloutState, Route, Standing, Stop, Then, Time, Void,
@@ -350,7 +350,7 @@ fn a_step_without_a_route_is_not_looked_for_among_routes() {
 #[test]
 fn a_word_without_proof_is_told_as_one_that_does_not_count() {
     let mut record = waiting();
-    let word = crate::record::fixture::open().consumed.remove(0);
+    let word = fixture::open().consumed.remove(0);
     let because = "ben made commit abababab of this version: an approver must be someone else".to_owned();
     let void = Some(Void { why: because, through: Some("tenth".parse().unwrap()), head: None });
     record.state.consumed = vec![Consumed { void, ..word }];
@@ -365,7 +365,7 @@ fn a_word_without_proof_is_told_as_one_that_does_not_count() {
 #[test]
 fn a_word_that_came_as_it_must_not_is_told_whatever_it_says_and_whichever_run_it_is_about() {
     let because = "it came by a commit that somebody else had pushed to a request";
-    let word = crate::record::fixture::open().consumed.remove(0);
+    let word = fixture::open().consumed.remove(0);
     let said = |mut record: Record, action: &str, run: RunId| {
         let void = Some(Void { why: because.to_owned(), through: None, head: None });
         record.state.consumed = vec![Consumed { void, run, action: action.to_owned(), ..word.clone() }];

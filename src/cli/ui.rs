@@ -144,12 +144,6 @@ pub(super) fn distance(at: Time, now: Time) -> String {
     format!("{} ({words})", moment(at, now))
 }
 
-/// `1 rollout`, `2 rollouts`.
-#[must_use]
-pub(super) fn count(n: usize, noun: &str) -> String {
-    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

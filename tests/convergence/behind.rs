@@ -1,8 +1,8 @@
 //! A Service as the target: its versions differ by where they lead, and what is there is other people's.
 
 use serde_json::{Value, json};
-use tidegate::sim::kube_api::World;
-use tidegate::sim::kube_api::resource::Resource;
+use tidegate::world::kube_api::World;
+use tidegate::world::kube_api::resource::Resource;
 
 /// How the versions of a Service differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

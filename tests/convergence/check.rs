@@ -15,8 +15,8 @@ use tidegate::cluster::unobserved::{Unobserved, merged};
 use tidegate::manifest::ids::RolloutId;
 use tidegate::record::state::{Phase, RolloutState, Time};
 use tidegate::record::store;
-use tidegate::sim::kube_api::World;
-use tidegate::sim::kube_api::resource::Resource;
+use tidegate::world::kube_api::World;
+use tidegate::world::kube_api::resource::Resource;
 
 /// Who writes in the eyes of the promise, whichever controller it is.
 pub(crate) const TIDEGATE: &str = "tidegate";

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidegate::manifest::object::{PODS, ROLE};
 use tidegate::record::state::RolloutState;
-use tidegate::sim::kube_api::World;
-use tidegate::sim::kube_api::resource::Resource;
+use tidegate::world::kube_api::World;
+use tidegate::world::kube_api::resource::Resource;
 
 /// How many nodes a world with a DaemonSet has.
 pub(crate) const NODES: u64 = 4;

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tidegate::git::{Errand, Fate};
 use tidegate::record::state::Time;
-use tidegate::sim::kube_api::{self, Seen, Verb, Verdict, What};
+use tidegate::world::kube_api::{self, Seen, Verb, Verdict, What};
 
 /// More requests than any world needs: something is busy for nothing.
 const BUSY: u64 = 200_000;

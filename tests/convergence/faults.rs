@@ -6,8 +6,8 @@ use chrono::TimeDelta;
 use std::fmt;
 use std::time::Duration;
 use tidegate::git::Fate;
-use tidegate::sim::kube_api;
-use tidegate::sim::kube_api::Verdict;
+use tidegate::world::kube_api;
+use tidegate::world::kube_api::Verdict;
 
 /// One thing that goes wrong. Requests, events and errands are counted over all controllers, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use tidegate::manifest::ids::RunId;
 use tidegate::record::state::{Phase, RolloutState};
-use tidegate::sim::kube_api::World;
-use tidegate::sim::kube_api::resource::Resource;
+use tidegate::world::kube_api::World;
+use tidegate::world::kube_api::resource::Resource;
 
 /// Those of one rollout, by name.
 #[derive(Default)]

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use std::collections::{BTreeSet, VecDeque};
 use tidegate::manifest::ids::{RolloutId, RunId};
 use tidegate::record::state::{Outcome, Phase, RolloutState, Standing, Stop, Time};
-use tidegate::sim::kube_api::World;
-use tidegate::sim::kube_api::resource::Resource;
+use tidegate::world::kube_api::World;
+use tidegate::world::kube_api::resource::Resource;
 
 /// The longest that a chapter may take.
 const PATIENCE: i64 = 3 * 3_600;

@@ -19,9 +19,9 @@ use tidegate::manifest::ids::RolloutId;
 use tidegate::reconcile::controller::{Once, Options, Waiting};
 use tidegate::record::state::Time;
 use tidegate::rules::{Broken, Rule};
-use tidegate::sim::kube_api::World;
-use tidegate::sim::kube_api::resource::Resource;
-use tidegate::sim::stage::Stage;
+use tidegate::world::kube_api::World;
+use tidegate::world::kube_api::resource::Resource;
+use tidegate::world::stage::Stage;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 

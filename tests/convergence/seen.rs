@@ -17,8 +17,8 @@ use tidegate::manifest::desired::Layout;
 use tidegate::manifest::ids::RolloutId;
 use tidegate::manifest::object::{PODS, SEQ};
 use tidegate::record::state::{Phase, RolloutState};
-use tidegate::sim::kube_api::World;
-use tidegate::sim::kube_api::resource::Resource;
+use tidegate::world::kube_api::World;
+use tidegate::world::kube_api::resource::Resource;
 
 /// How many versions a rollout has at most.
 const VERSIONS: u64 = 6;

@@ -23,8 +23,8 @@ use tidegate::reconcile::execute::{Executor, Lists, Ran};
 use tidegate::reconcile::lead::{Lead, Renewer};
 use tidegate::reconcile::record::Recorded;
 use tidegate::report::metrics::Metrics;
-use tidegate::sim::kube_api::{Fault, KubeApi, Verb as Asked, Verdict, What, World};
 use tidegate::workload::live::{Expects, LiveState, Outcome};
+use tidegate::world::kube_api::{Fault, KubeApi, Verb as Asked, Verdict, What, World};
 use tokio::runtime::Runtime;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -270,7 +270,7 @@ fn objects(world: &World) -> BTreeMap<ObjectRef, Value> {
 }
 
 fn list(world: &World, kind: Kind) -> Vec<Value> {
-    let resource = tidegate::sim::kube_api::resource::Resource::of_kind(kind.api_version(), kind.as_str()).unwrap();
+    let resource = tidegate::world::kube_api::resource::Resource::of_kind(kind.api_version(), kind.as_str()).unwrap();
     world.list(resource, NAMESPACE).map(|object| object.as_ref().clone()).collect()
 }
 

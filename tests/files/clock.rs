@@ -1,7 +1,7 @@
 //! Tests wait for conditions and count: none fails because a machine is slow. A clock that the test itself moves on is exact, and
 //! may be read.
 
-use crate::code::{Source, read};
+use crate::code::{Source, read, shipped};
 use crate::tree::source_dir;
 
 /// Who reads how much time has passed without a test that hangs on it, and what for.
@@ -42,7 +42,7 @@ fn tests() -> Vec<Source> {
         sources.map(move |source| Source { path: format!("{dir}/{}", source.path), ..source })
     };
     let of_tests = |source: &Source| source.path.ends_with("/tests.rs") || source.path.contains("/tests/");
-    below("tests").chain(below("src").filter(of_tests)).collect()
+    below("tests").chain(shipped(&source_dir()).into_iter().filter(of_tests)).collect()
 }
 
 #[test]
@@ -63,5 +63,5 @@ fn the_rule_of_clocks_bites() {
                 assert!(began.elapsed() < second);\n}\n#[test]\nfn c() {\n    let took = end.duration_since(began);\n}\n";
     let made_up = crate::code::sources(vec![("tests/a.rs".to_owned(), text.to_owned())]);
     assert_eq!(readings(&made_up), [("tests/a.rs", 3), ("tests/a.rs", 11)]);
-    assert!(tests().iter().any(|source| source.path.starts_with("src/")), "tests beside the code are looked at, too");
+    assert!(tests().iter().any(|source| source.path.starts_with("plan/")), "tests beside the code are looked at, too");
 }

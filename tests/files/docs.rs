@@ -1,14 +1,14 @@
 //! The documents say what is so: requirement ids are those of the tests, lists are those of the code, links lead
 //! somewhere, and examples are read without an error.
 
-use crate::code::{Source, read};
+use crate::code::{Source, read, shipped};
 use crate::support::pages::{document, generated};
 use crate::tree::{Tree, source_dir};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
-use tidegate::cli::import::{self, Tool};
+use tidegate::import::{self, Tool};
 use tidegate::manifest::files::RepoPath;
 use tidegate::manifest::{decision, installation, policy};
 use tidegate::plan::report::Reason;
@@ -77,7 +77,7 @@ fn missing(wanted: &BTreeSet<String>, found: &BTreeSet<String>) -> Vec<String> {
 
 #[test]
 fn requirements_are_told_and_held() {
-    let mut sources = read(&source_dir().join("src"));
+    let mut sources = shipped(&source_dir());
     sources.extend(read(&source_dir().join("tests")));
     let (held, told) = (held(&sources), told(&document("docs/requirements.md")));
     let wanted: BTreeSet<String> = HELD.split_whitespace().map(str::to_owned).collect();
@@ -113,7 +113,7 @@ fn rows(all: &[Source]) -> impl Iterator<Item = u8> {
 
 #[test]
 fn attacks_are_told_and_held() {
-    let mut sources = read(&source_dir().join("src"));
+    let mut sources = shipped(&source_dir());
     sources.extend(read(&source_dir().join("tests")));
     let mut held: BTreeSet<u8> = tests(&sources).flat_map(|test| held_by(test).1).collect();
     held.extend(crate::attacks::numbers().chain(rows(&sources)));

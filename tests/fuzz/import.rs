@@ -2,7 +2,7 @@
 
 use crate::fuzz::budget::{Fate, tried, within};
 use crate::fuzz::change::Text;
-use tidegate::cli::import::{Imported, Tool, converted};
+use tidegate::import::{Imported, Tool, converted};
 use tidegate::manifest::files::RepoPath;
 use tidegate::manifest::yaml::{self, Dialect};
 use tidegate::record::text::plain;
@@ -53,12 +53,12 @@ fn is_imported(tool: Tool, name: &'static str, seeds: Vec<String>) {
 #[test]
 fn what_flagger_reads_is_imported_or_refused() {
     let seeds = [
-        include_str!("../../src/cli/import/examples/flagger-canary.yaml"),
-        include_str!("../../src/cli/import/examples/flagger-blue-green.yaml"),
-        include_str!("../../src/cli/import/examples/flagger-ab.yaml"),
-        include_str!("../../src/cli/import/examples/flagger-every-field.yaml"),
-        include_str!("../../src/cli/import/examples/flagger-live.yaml"),
-        include_str!("../../src/cli/import/examples/flagger-service.yaml"),
+        include_str!("../../crates/import/src/examples/flagger-canary.yaml"),
+        include_str!("../../crates/import/src/examples/flagger-blue-green.yaml"),
+        include_str!("../../crates/import/src/examples/flagger-ab.yaml"),
+        include_str!("../../crates/import/src/examples/flagger-every-field.yaml"),
+        include_str!("../../crates/import/src/examples/flagger-live.yaml"),
+        include_str!("../../crates/import/src/examples/flagger-service.yaml"),
     ];
     is_imported(Tool::Flagger, "flagger", seeds.map(str::to_owned).to_vec());
 }
@@ -66,11 +66,11 @@ fn what_flagger_reads_is_imported_or_refused() {
 #[test]
 fn what_argo_rollouts_reads_is_imported_or_refused() {
     let seeds = [
-        include_str!("../../src/cli/import/examples/argo-canary.yaml"),
-        include_str!("../../src/cli/import/examples/argo-by-pods.yaml"),
-        include_str!("../../src/cli/import/examples/argo-blue-green.yaml"),
-        include_str!("../../src/cli/import/examples/argo-every-field.yaml"),
-        include_str!("../../src/cli/import/examples/argo-live.yaml"),
+        include_str!("../../crates/import/src/examples/argo-canary.yaml"),
+        include_str!("../../crates/import/src/examples/argo-by-pods.yaml"),
+        include_str!("../../crates/import/src/examples/argo-blue-green.yaml"),
+        include_str!("../../crates/import/src/examples/argo-every-field.yaml"),
+        include_str!("../../crates/import/src/examples/argo-live.yaml"),
     ];
     is_imported(Tool::Argo, "argo", seeds.map(str::to_owned).to_vec());
 }

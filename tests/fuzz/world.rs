@@ -15,9 +15,9 @@ use tidegate::plan::input::{Decisions, Desired, Git, Input, Live, PolicyView, Re
 use tidegate::reconcile::controller::{Once, Options};
 use tidegate::record::state::{RolloutState, Writer};
 use tidegate::record::store;
-use tidegate::sim::kube_api::resource::Resource;
-use tidegate::sim::stage::Stage;
 use tidegate::workload::live::LiveState;
+use tidegate::world::kube_api::resource::Resource;
+use tidegate::world::stage::Stage;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) const POLICY: &str = "apiVersion: tidegate.io/v1alpha1

@@ -29,7 +29,7 @@ use tokio::sync::watch;
 use tower::ServiceExt;
 
 /// The stand-in of the unit tests.
-#[path = "../../src/forge/host/testing.rs"]
+#[path = "../../crates/controller/src/forge/host/testing.rs"]
 #[allow(dead_code, reason = "it is for more than GitHub")]
 mod testing;
 

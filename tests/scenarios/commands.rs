@@ -17,7 +17,7 @@ use tidegate::manifest::duration::Span;
 use tidegate::manifest::ids::RolloutId;
 use tidegate::manifest::installation::HostKind;
 use tidegate::record::state::RolloutState;
-use tidegate::sim::kube_api::{Fault, Verb};
+use tidegate::world::kube_api::{Fault, Verb};
 
 /// What can stand behind `> `. APP is `web` where it can be left out.
 const COMMANDS: &str = "
@@ -256,7 +256,7 @@ fn outside(world: &mut World, words: &[&str]) -> Result<(), String> {
 }
 
 /// What people do in the cluster.
-fn hands(cluster: &mut tidegate::sim::kube_api::World, names: &Names, words: &[&str]) -> Result<(), String> {
+fn hands(cluster: &mut tidegate::world::kube_api::World, names: &Names, words: &[&str]) -> Result<(), String> {
     match *words {
         ["hand", "weight", weight] => {
             live::weigh(cluster, "web", weight.parse().map_err(|_| format!("{weight} is no number"))?)
@@ -297,7 +297,7 @@ fn hands(cluster: &mut tidegate::sim::kube_api::World, names: &Names, words: &[&
 }
 
 /// Someone makes an app's objects with kubectl.
-fn apply(cluster: &mut tidegate::sim::kube_api::World, app: &str, words: &str) -> Result<(), String> {
+fn apply(cluster: &mut tidegate::world::kube_api::World, app: &str, words: &str) -> Result<(), String> {
     let (version, edits) = words.split_once(" ; ").unwrap_or((words, ""));
     for mut object in edits::manifests(app, version) {
         let kind = object["kind"].as_str().unwrap_or_default().to_owned();

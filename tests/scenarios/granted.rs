@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use tidegate::cluster::rights::{self, Right};
 use tidegate::manifest::ids::Namespace;
 use tidegate::manifest::raw::Projection;
-use tidegate::sim::kube_api::{Seen, Verb};
+use tidegate::world::kube_api::{Seen, Verb};
 
 pub(crate) struct Granted(Vec<Right>);
 
@@ -37,7 +37,7 @@ impl Granted {
 
 #[test]
 fn what_the_chart_does_not_grant_is_missed() {
-    use tidegate::sim::kube_api::What;
+    use tidegate::world::kube_api::What;
     let granted = Granted::new();
     let asks = |verb, kind, namespace, name, subresource| {
         let (resource, what) =

@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::fmt::Write;
 use tidegate::git::Fate;
 use tidegate::manifest::installation::HostKind;
-use tidegate::sim::stage::GitHost;
+use tidegate::world::stage::GitHost;
 
 const DECISIONS: &str = "tidegate/world/decisions";
 

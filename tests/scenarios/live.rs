@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::sync::Arc;
 use tidegate::record::state::Time;
-use tidegate::sim::kube_api::World;
-use tidegate::sim::kube_api::resource::{RESOURCES, Resource};
+use tidegate::world::kube_api::World;
+use tidegate::world::kube_api::resource::{RESOURCES, Resource};
 
 /// Where all rollouts live.
 pub(crate) const NAMESPACE: &str = "shop";

@@ -70,7 +70,7 @@ impl Log {
         let shared = Arc::new(Mutex::new(Shared::default()));
         let (tell, heard) = watch::channel(());
         let ear = Ear { shared: Arc::clone(&shared), tell, clock };
-        let ear = ear.with_filter(filter_fn(|of| of.target().starts_with("tidegate::reconcile")));
+        let ear = ear.with_filter(filter_fn(|of| of.target().starts_with("tidegate_controller::reconcile")));
         let secrets = Arc::new(Mutex::new(Secrets::default()));
         let watch = Watch(Arc::clone(&secrets)).with_filter(filter_fn(|of| of.target().starts_with("tidegate")));
         let guard = listen(Registry::default().with(ear).with(watch));

@@ -33,7 +33,7 @@ pub(crate) struct Commit {
 
 /// The key of the world.
 pub(crate) fn key() -> Arc<SigningKey> {
-    Arc::new(SigningKey::parse(include_bytes!("../../src/sign/fixtures/ed25519")).unwrap())
+    Arc::new(SigningKey::parse(include_bytes!("../../crates/controller/src/sign/fixtures/ed25519")).unwrap())
 }
 
 fn branch(name: &str) -> RefName {

@@ -3,7 +3,7 @@
 use crate::scenarios::live::{NAMESPACE, resource};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use tidegate::sim::kube_api::World;
+use tidegate::world::kube_api::World;
 
 /// Who owns what the controller applies.
 const MANAGER: &str = "tidegate-world";

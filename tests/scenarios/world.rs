@@ -19,8 +19,8 @@ use tidegate::record::message::{self, Change};
 use tidegate::record::posture::{Posture, Role, Size};
 use tidegate::record::state::{Phase, RolloutState, Standing, Time};
 use tidegate::record::text::exposure;
-use tidegate::sim::kube_api::{Fault, Seen, Verb, Verdict, What as Asked};
-use tidegate::sim::stage::Stage;
+use tidegate::world::kube_api::{Fault, Seen, Verb, Verdict, What as Asked};
+use tidegate::world::stage::Stage;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 

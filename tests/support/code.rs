@@ -28,6 +28,23 @@ pub(crate) fn read(dir: &Path) -> Vec<Source> {
     sources(texts.collect())
 }
 
+/// All that is shipped, each file by its room: the controller's are its modules, and the program and the other crates one each.
+pub(crate) fn shipped(root: &Path) -> Vec<Source> {
+    let of = |dir: &str, room: &str| {
+        let named = |source: Source| Source { path: format!("{room}{}", source.path), ..source };
+        read(&root.join(dir)).into_iter().map(named).collect::<Vec<_>>()
+    };
+    let crates =
+        fs::read_dir(root.join("crates")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut all = of("src", "");
+    for name in crates {
+        let room = if name == "controller" { String::new() } else { format!("{name}/") };
+        all.extend(of(&format!("crates/{name}/src"), &room));
+    }
+    all.sort_by(|a, b| a.path.cmp(&b.path));
+    all
+}
+
 fn collect(dir: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();

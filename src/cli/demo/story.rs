@@ -10,10 +10,10 @@ use crate::cli::view;
 use crate::git::RefName;
 use crate::manifest::ids::{CommitId, RolloutId};
 use crate::record::state::{Outcome, Phase, Rest, RolloutState, Time};
-use crate::sim::kube_api::resource::Resource;
-use crate::sim::stage::Stage;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_world::kube_api::resource::Resource;
+use tidegate_world::stage::Stage;
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 

@@ -1,6 +1,6 @@
 //! What was found, judged: each check comes out in one sentence, with what to do about it.
 
-use crate::cli::ui::{Ink, Paint, Table, count, span};
+use crate::cli::ui::{Ink, Paint, Table, span};
 use crate::cluster::checkup::Server;
 use crate::cluster::rights::Right;
 use crate::forge::host::{Hook, HostError, Permissions};
@@ -11,6 +11,7 @@ use crate::manifest::installation::{HostKind, PullHost};
 use crate::manifest::object::Kind;
 use crate::people::branch::Rules;
 use crate::record::state::Time;
+use crate::record::text::count;
 use crate::record::text::plain;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};

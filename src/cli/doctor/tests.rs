@@ -4,6 +4,7 @@ use super::checks::{Check, Found, Weight, account, apart, branch, kinds, rights,
 use super::look::copying;
 use super::*;
 use crate::cli::args::Format;
+use crate::cli::fixture::time;
 use crate::cli::ui::Ink;
 use crate::cli::validate;
 use crate::cluster::checkup::Server;
@@ -17,7 +18,6 @@ use crate::manifest::object::Kind;
 use crate::manifest::oid;
 use crate::manifest::raw::Projection;
 use crate::people::branch::Rules;
-use crate::record::fixture::time;
 use std::collections::BTreeSet;
 use std::path::Path;
 

@@ -2,6 +2,7 @@
 
 use super::offline::{Pinned, PinnedSets, planned};
 use super::{Change, PlanView, text};
+use crate::cli::fixture::{self, time};
 use crate::cli::repository::{Record, Records};
 use crate::cli::tests as states;
 use crate::cli::ui::Ink;
@@ -14,7 +15,6 @@ use crate::manifest::load::{Loaded, load};
 use crate::manifest::oid;
 use crate::plan::draft::{RecordChange, RolloutPlan};
 use crate::plan::report::{Reason, Wait};
-use crate::record::fixture::{self, time};
 use crate::record::state::{Outcome, PastRun, Phase, Promoted, Refused, RolloutState, Run};
 use std::path::Path;
 

@@ -8,8 +8,14 @@ fn sealed(digit: char, subject: &str, verdict: Verdict, adopts: bool) -> Sealed 
 
 #[test]
 fn people_see_what_is_not_ours_first_and_programs_the_same() {
-    let key = SigningKey::parse(include_bytes!("../../sign/fixtures/ed25519")).unwrap().public().clone();
-    let other = SigningKey::parse(include_bytes!("../../sign/fixtures/second")).unwrap().public().clone();
+    let key = SigningKey::parse(include_bytes!("../../../crates/controller/src/sign/fixtures/ed25519"))
+        .unwrap()
+        .public()
+        .clone();
+    let other = SigningKey::parse(include_bytes!("../../../crates/controller/src/sign/fixtures/second"))
+        .unwrap()
+        .public()
+        .clone();
     let good = |digit, subject| sealed(digit, subject, Verdict::Trusted(key.clone()), false);
     let all = [
         good('5', "shop/podinfo: testers → tenth (weight 10)"),

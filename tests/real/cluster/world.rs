@@ -10,8 +10,8 @@ use tidegate::cluster::connection::ClusterSource;
 use tidegate::manifest::ids::Namespace;
 use tidegate::manifest::object::{Kind, Object, ObjectRef};
 use tidegate::plan::action::{Action, Class, Verb};
-use tidegate::sim::kube_api::{Fault, KubeApi, Verdict};
 use tidegate::workload::live::{Expects, Outcome};
+use tidegate::world::kube_api::{Fault, KubeApi, Verdict};
 
 /// A namespace of its own, and two ways to it.
 pub(crate) struct World {

@@ -18,8 +18,8 @@ use tidegate::plan::report::Reason;
 use tidegate::reconcile::clock::Clock;
 use tidegate::reconcile::controller::{Once, Options, Waiting};
 use tidegate::record::state::{Phase, Rest, RolloutState};
-use tidegate::sim::kube_api::{Seen, Verdict, What};
-use tidegate::sim::stage::Stage;
+use tidegate::world::kube_api::{Seen, Verdict, What};
+use tidegate::world::stage::Stage;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
-use tidegate::sim::kube_api::{KubeApi, World};
+use tidegate::world::kube_api::{KubeApi, World};
 
 /// How long an answer, or the next event of a watch, may take.
 const PATIENCE: Duration = Duration::from_secs(30);

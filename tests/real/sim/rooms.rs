@@ -11,9 +11,9 @@ use tidegate::cluster::store::Observed;
 use tidegate::cluster::watch::Watches;
 use tidegate::manifest::object::Kind;
 use tidegate::plan::action::{GoesBy, Verb as Act};
-use tidegate::sim::kube_api::resource::Resource;
-use tidegate::sim::kube_api::{Fault, Happened, KubeApi, Seen, Verb, Verdict, What};
 use tidegate::workload::live::{Expects, LiveState, Outcome};
+use tidegate::world::kube_api::resource::Resource;
+use tidegate::world::kube_api::{Fault, Happened, KubeApi, Seen, Verb, Verdict, What};
 use tokio::sync::Notify;
 
 /// How long a condition may take on the paused clock, which moves on by itself when everybody waits.

@@ -264,7 +264,7 @@ async fn the_table_of_kinds_is_that_of_the_real_api_server() {
     }
     let server = client.apiserver_version().await.unwrap();
     let table = table(&format!("{}.{}", server.major, server.minor), &documents);
-    let path = source_dir().join("src/manifest/kinds.txt");
+    let path = source_dir().join("crates/controller/src/manifest/kinds.txt");
     if std::env::var_os("UPDATE_SCHEMAS").is_some() {
         std::fs::write(&path, &table).unwrap();
     }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tidegate::manifest::kinds::Schema;
-use tidegate::sim::kube_api::fields::{Operation, Writer, write};
+use tidegate::world::kube_api::fields::{Operation, Writer, write};
 use tokio::sync::RwLockReadGuard;
 
 /// What the API server alone writes, and what it allots from its own pools.

@@ -6,8 +6,8 @@ use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
-use tidegate::sim::kube_api::KubeApi;
-use tidegate::sim::workloads;
+use tidegate::world::kube_api::KubeApi;
+use tidegate::world::workloads;
 
 /// One of the two clusters.
 struct Side {

@@ -23,9 +23,9 @@ use tidegate::reconcile::observe::{Scene, Snapshot};
 use tidegate::reconcile::tick::Term;
 use tidegate::reconcile::world::World;
 use tidegate::record::state::Phase;
-use tidegate::sim::kube_api::resource::Resource;
-use tidegate::sim::stage::Stage;
-use tidegate::sim::workloads;
+use tidegate::world::kube_api::resource::Resource;
+use tidegate::world::stage::Stage;
+use tidegate::world::workloads;
 
 pub(super) const INSTALLATION: &str = "apiVersion: tidegate.io/v1alpha1
 kind: Installation

@@ -12,8 +12,8 @@ use tidegate::analysis::reading::{Reading, Samples};
 use tidegate::manifest::installation;
 use tidegate::reconcile::tick::Term;
 use tidegate::record::state::{Phase, RolloutState};
-use tidegate::sim::kube_api::{Seen, Verb, Verdict, What};
-use tidegate::sim::stage::Stage;
+use tidegate::world::kube_api::{Seen, Verb, Verdict, What};
+use tidegate::world::stage::Stage;
 
 /// Sixteen are planned at once, in the order of their names.
 const ROLLOUTS: usize = 18;

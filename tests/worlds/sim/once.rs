@@ -9,7 +9,7 @@ use tidegate::reconcile::clock::Clock;
 use tidegate::reconcile::controller::{self, Once, Options};
 use tidegate::reconcile::evidence::Providers;
 use tidegate::reconcile::world::{World, pass};
-use tidegate::sim::kube_api::KubeApi;
+use tidegate::world::kube_api::KubeApi;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 

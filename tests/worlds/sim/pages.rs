@@ -12,8 +12,8 @@ use tidegate::manifest::ids::RolloutId;
 use tidegate::reconcile::controller::{Once, Options};
 use tidegate::reconcile::evidence::Providers;
 use tidegate::record::state::{Phase, Rest};
-use tidegate::sim::stage::Stage;
-use tidegate::sim::webhook::Webhook;
+use tidegate::world::stage::Stage;
+use tidegate::world::webhook::Webhook;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 

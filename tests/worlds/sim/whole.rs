@@ -9,8 +9,8 @@ use tidegate::git::{Errand, Fate};
 use tidegate::manifest::ids::RolloutId;
 use tidegate::reconcile::controller::{Once, Options};
 use tidegate::record::state::{Phase, Rest, RolloutState};
-use tidegate::sim::kube_api::{Fault, Seen, Verb, Verdict, What};
-use tidegate::sim::stage::Stage;
+use tidegate::world::kube_api::{Fault, Seen, Verb, Verdict, What};
+use tidegate::world::stage::Stage;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -98,7 +98,7 @@ impl Story {
     }
 
     fn weight(&self) -> i64 {
-        let route = tidegate::sim::kube_api::resource::Resource::of_kind("gateway.networking.k8s.io/v1", "HTTPRoute");
+        let route = tidegate::world::kube_api::resource::Resource::of_kind("gateway.networking.k8s.io/v1", "HTTPRoute");
         self.stage.api.look(|world| {
             let route = world.get(route.unwrap(), "shop", "web").unwrap();
             let backends = route["spec"]["rules"][0]["backendRefs"].as_array().unwrap();
@@ -108,7 +108,7 @@ impl Story {
     }
 
     fn image(&self) -> String {
-        let deployments = tidegate::sim::kube_api::resource::Resource::of_kind("apps/v1", "Deployment").unwrap();
+        let deployments = tidegate::world::kube_api::resource::Resource::of_kind("apps/v1", "Deployment").unwrap();
         self.stage.api.look(|world| {
             let web = world.get(deployments, "shop", "web").unwrap();
             web["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap().to_owned()
@@ -189,7 +189,7 @@ async fn x_11_who_loses_the_lease_and_has_it_again_at_once_goes_on() {
             .await;
     story.start("one");
     story.steady(Rest::Initialized).await;
-    let leases = tidegate::sim::kube_api::resource::Resource::of_kind("coordination.k8s.io/v1", "Lease").unwrap();
+    let leases = tidegate::world::kube_api::resource::Resource::of_kind("coordination.k8s.io/v1", "Lease").unwrap();
     story.stage.api.change(|world| {
         let lease = world.get(leases, "tidegate", "tidegate-world").unwrap().clone();
         world.delete(&lease).unwrap();
@@ -211,7 +211,7 @@ async fn x_12_who_loses_the_lease_to_another_while_nothing_happens_stands_by() {
         .with_writer(Arc::new(std::fs::File::create(&told).unwrap()))
         .finish();
     let _guard = crate::support::listen::listen(log);
-    let leases = tidegate::sim::kube_api::resource::Resource::of_kind("coordination.k8s.io/v1", "Lease").unwrap();
+    let leases = tidegate::world::kube_api::resource::Resource::of_kind("coordination.k8s.io/v1", "Lease").unwrap();
     story.stage.api.change(|world| {
         let mut lease = (**world.get(leases, "tidegate", "tidegate-world").unwrap()).clone();
         lease["spec"]["holderIdentity"] = "two".into();
@@ -270,7 +270,7 @@ async fn killed_at(n: u64, fate: Verdict) -> bool {
         assert!(record.writer.epoch > 1, "each process has an epoch of its own");
     }
     assert_eq!((story.image().as_str(), story.weight()), ("web:2", 0), "killed at write {n}, {fate:?}");
-    let deployments = tidegate::sim::kube_api::resource::Resource::of_kind("apps/v1", "Deployment").unwrap();
+    let deployments = tidegate::world::kube_api::resource::Resource::of_kind("apps/v1", "Deployment").unwrap();
     let left = story.stage.api.look(|world| world.list(deployments, "shop").count());
     assert_eq!(left, 1, "killed at write {n}, {fate:?}: the candidate is gone");
     reached

@@ -8,7 +8,7 @@ use crate::support::audit::Mark;
 use crate::support::cluster::{Bed, eventually};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use tidegate::cli::import::{self, Fate, Tool};
+use tidegate::import::{self, Fate, Tool};
 use tidegate::manifest::desired::Router;
 use tidegate::plan::report::Reason;
 use tidegate::record::state::Rest;

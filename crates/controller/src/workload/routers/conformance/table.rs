@@ -1,0 +1,280 @@
+//! The routers, each with manifests that it works on and with what a hand may do to them.
+
+use super::*;
+
+/// One router, in one layout.
+#[derive(Clone)]
+pub(super) struct Row {
+    pub(super) name: &'static str,
+    pub(super) layout: Layout,
+    pub(super) router: Router,
+    pub(super) target: TargetKind,
+    /// Beside the target.
+    pub(super) manifests: Vec<Object>,
+    pub(super) tells: Tells,
+    /// What a hand does to an object so that requests are sent in a way that no phase describes.
+    pub(super) foreign: Vec<(ObjectRef, Hand)>,
+}
+
+/// What a hand does to an object.
+type Hand = fn(&mut Value);
+
+/// Which requests the router tells from others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tells {
+    /// None.
+    Nobody,
+    /// Those with one header, and those with one cookie.
+    OneHeaderAndCookie,
+    /// None; but it can send copies.
+    Copies,
+    /// Those with any headers; and it can send copies.
+    AllAndCopies,
+}
+
+pub(super) fn rows() -> Vec<Row> {
+    let mut rows =
+        vec![gateway_api(), grpc(), istio(), nginx(), traefik(), ingress_route(), replicas(), service(), partition()];
+    let copied = rows.iter().filter(|row| [By::Route, By::Selector].contains(&row.router.by()));
+    let copies: Vec<Row> = copied.map(|row| Row { layout: Layout::Primary, ..row.clone() }).collect();
+    rows.extend(copies);
+    rows
+}
+
+fn web() -> ObjectName {
+    name("web")
+}
+
+fn backend_service() -> Object {
+    let spec = json!({"selector": {"app": "web", "tier": "front"}, "ports": [{"port": 80, "name": "http"}]});
+    object(Kind::Service, "web", json!({"spec": spec}))
+}
+
+fn carrier(kind: Kind, of: &str) -> ObjectRef {
+    ObjectRef { kind, namespace: namespace(), name: name(of) }
+}
+
+fn gateway_api() -> Row {
+    let rules = json!([
+        {"name": "docs", "matches": [{"path": {"type": "PathPrefix", "value": "/docs"}}], "backendRefs": [{"name": "docs", "port": 80}]},
+        {"name": "main", "timeouts": {"request": "10s"}, "backendRefs": [{"name": "web", "port": 80}, {"name": "old", "port": 80, "weight": 3}]},
+    ]);
+    let spec = json!({"parentRefs": [{"name": "gw"}], "hostnames": ["web.example.org"], "rules": rules});
+    let route = object(Kind::HttpRoute, "web", json!({"metadata": {"annotations": {"note": "ours"}}, "spec": spec}));
+    Row {
+        name: "gatewayAPI",
+        layout: Layout::InPlace,
+        router: Router::GatewayApi { http_route: web(), service: web() },
+        target: TargetKind::Deployment,
+        manifests: vec![backend_service(), route],
+        tells: Tells::AllAndCopies,
+        foreign: vec![(carrier(Kind::HttpRoute, "web"), |route| {
+            route["spec"]["rules"].as_array_mut().unwrap().push(json!({"backendRefs": [{"name": "web-canary"}]}));
+        })],
+    }
+}
+
+fn grpc() -> Row {
+    let by_method = json!([
+        {"method": {"type": "Exact", "service": "shop.Cart", "method": "Add"}, "headers": [{"name": "x-api", "value": "2"}]},
+        {"method": {"type": "RegularExpression", "service": "shop[.].*"}},
+    ]);
+    let rules = json!([
+        {"matches": [{"method": {"service": "docs.Docs"}}], "backendRefs": [{"name": "docs", "port": 80}]},
+        {"name": "cart", "matches": by_method, "backendRefs": [{"name": "web", "port": 80}]},
+        {"backendRefs": [{"name": "web", "port": 80, "weight": 2}, {"name": "old", "port": 80}]},
+    ]);
+    let spec = json!({"parentRefs": [{"name": "gw"}, {"name": "mesh", "sectionName": "grpc"}], "rules": rules});
+    Row {
+        name: "gatewayAPI with a GRPCRoute",
+        layout: Layout::InPlace,
+        target: TargetKind::Deployment,
+        router: Router::Grpc { grpc_route: web(), service: web() },
+        manifests: vec![backend_service(), object(Kind::GrpcRoute, "web", json!({"spec": spec}))],
+        tells: Tells::AllAndCopies,
+        foreign: vec![(carrier(Kind::GrpcRoute, "web"), |route| {
+            route["spec"]["rules"].as_array_mut().unwrap().push(json!({"backendRefs": [{"name": "web-canary"}]}));
+        })],
+    }
+}
+
+fn istio() -> Row {
+    let to = |host: &str| json!({"destination": {"host": host, "port": {"number": 80}, "subset": "v1"}});
+    let old = json!({"destination": {"host": "old.other.svc.cluster.local"}, "weight": 25, "headers": {"request": {}}});
+    let mut most = to("web.shop.svc.cluster.local");
+    most["weight"] = 75.into();
+    let http = json!([
+        {"name": "docs", "match": [{"uri": {"prefix": "/docs"}}], "route": [to("docs")], "timeout": "5s"},
+        {"match": [{"uri": {"exact": "/x"}, "headers": {"x-api": {"prefix": "2"}}}], "route": [to("web")], "retries": {"attempts": 3}},
+        {"match": [{"uri": {"prefix": "/old"}}], "redirect": {"uri": "/"}},
+        {"name": "main", "route": [most, old]},
+    ]);
+    let spec = json!({"hosts": ["web.example.org"], "gateways": ["istio-system/public"], "http": http});
+    let rule = json!({"host": "web", "subsets": [{"name": "v1", "labels": {"app": "web"}}], "trafficPolicy": {"tls": {"mode": "DISABLE"}}});
+    Row {
+        name: "istio",
+        layout: Layout::InPlace,
+        router: Router::Istio { virtual_service: web(), service: web() },
+        target: TargetKind::Deployment,
+        manifests: vec![
+            backend_service(),
+            object(Kind::VirtualService, "web", json!({"spec": spec})),
+            object(Kind::DestinationRule, "web", json!({"spec": rule})),
+        ],
+        tells: Tells::AllAndCopies,
+        foreign: vec![
+            (carrier(Kind::VirtualService, "web"), |route| {
+                route["spec"]["http"]
+                    .as_array_mut()
+                    .unwrap()
+                    .push(json!({"route": [{"destination": {"host": "web-canary.shop"}}]}));
+            }),
+            (carrier(Kind::VirtualService, "web"), |route| {
+                route["spec"]["http"][0]["mirror"] = json!({"host": "web-canary"});
+            }),
+        ],
+    }
+}
+
+fn nginx() -> Row {
+    let path = |path: &str, service: &str| {
+        let backend = json!({"service": {"name": service, "port": {"number": 80}}});
+        json!({"path": path, "pathType": "Prefix", "backend": backend})
+    };
+    let rules = json!([
+        {"host": "web.example.org", "http": {"paths": [path("/docs", "docs"), path("/", "web")]}},
+        {"host": "docs.example.org", "http": {"paths": [path("/", "docs")]}},
+    ]);
+    let annotations = json!({"nginx.ingress.kubernetes.io/proxy-body-size": "8m", "cert-manager.io/issuer": "ca"});
+    let spec = json!({"ingressClassName": "nginx", "tls": [{"hosts": ["web.example.org"], "secretName": "web"}], "rules": rules});
+    let ingress = object(Kind::Ingress, "web", json!({"metadata": {"annotations": annotations}, "spec": spec}));
+    let canary = || carrier(Kind::Ingress, "web-canary");
+    Row {
+        name: "nginx",
+        layout: Layout::InPlace,
+        router: Router::Nginx { ingress: web(), service: web() },
+        target: TargetKind::Deployment,
+        manifests: vec![backend_service(), ingress],
+        tells: Tells::OneHeaderAndCookie,
+        foreign: vec![
+            (carrier(Kind::Ingress, "web"), |main| {
+                main["spec"]["rules"][0]["http"]["paths"][1]["backend"]["service"]["name"] = "web-canary".into();
+            }),
+            (canary(), |canary| {
+                canary["metadata"]["annotations"]["nginx.ingress.kubernetes.io/canary"] = "false".into();
+            }),
+            (canary(), |canary| {
+                canary["metadata"]["annotations"]["nginx.ingress.kubernetes.io/canary-weight"] = "many".into();
+            }),
+            (canary(), |canary| {
+                canary["metadata"]["annotations"]["nginx.ingress.kubernetes.io/canary-by-cookie"] = "me".into();
+            }),
+        ],
+    }
+}
+
+fn traefik() -> Row {
+    let entries = json!([{"name": "web", "port": 80, "passHostHeader": true}, {"name": "old", "kind": "TraefikService", "weight": 3}]);
+    let leads = json!([{"match": "Host(`web.example.org`)", "kind": "Rule", "services": [{"name": "web", "kind": "TraefikService"}]}]);
+    Row {
+        name: "traefik",
+        layout: Layout::InPlace,
+        target: TargetKind::Deployment,
+        router: Router::Traefik { traefik_service: web(), service: web() },
+        manifests: vec![
+            backend_service(),
+            object(Kind::TraefikService, "web", json!({"spec": {"weighted": {"services": entries}}})),
+            object(Kind::IngressRoute, "web", json!({"spec": {"entryPoints": ["websecure"], "routes": leads}})),
+        ],
+        tells: Tells::Copies,
+        foreign: vec![(carrier(Kind::TraefikService, "web"), |service| {
+            service["spec"]["weighted"]["services"] = json!([{"name": "web-canary", "port": 80}]);
+        })],
+    }
+}
+
+fn ingress_route() -> Row {
+    let routes = json!([
+        {"match": "Host(`web.example.org`) && PathPrefix(`/docs`)", "kind": "Rule", "services": [{"name": "docs", "port": 80}]},
+        {"match": "Host(`web.example.org`)", "kind": "Rule", "middlewares": [{"name": "auth"}],
+         "services": [{"name": "web", "port": 80}, {"name": "old", "port": 80, "weight": 3}]},
+        {"match": "Host(`a.example.org`) || Host(`b.example.org`)", "priority": 7, "services": [{"name": "web", "port": 80}]},
+    ]);
+    let spec = json!({"entryPoints": ["websecure"], "routes": routes, "tls": {}});
+    Row {
+        name: "traefik by an IngressRoute",
+        layout: Layout::InPlace,
+        target: TargetKind::Deployment,
+        router: Router::IngressRoute { ingress_route: web(), service: web() },
+        manifests: vec![backend_service(), object(Kind::IngressRoute, "web", json!({"spec": spec}))],
+        tells: Tells::AllAndCopies,
+        foreign: vec![(carrier(Kind::IngressRoute, "web"), |route| {
+            let all =
+                json!({"match": "PathPrefix(`/`)", "priority": 1000, "services": [{"name": "web-canary", "port": 80}]});
+            route["spec"]["routes"].as_array_mut().unwrap().push(all);
+        })],
+    }
+}
+
+fn replicas() -> Row {
+    Row {
+        name: "replicas",
+        layout: Layout::InPlace,
+        router: Router::Replicas { service: web() },
+        target: TargetKind::Deployment,
+        manifests: vec![backend_service()],
+        tells: Tells::Nobody,
+        foreign: vec![(carrier(Kind::Service, "web"), |service| {
+            service["spec"]["selector"][crate::manifest::object::PODS] = "fedcba9876543210".into();
+        })],
+    }
+}
+
+fn service() -> Row {
+    Row {
+        name: "service",
+        layout: Layout::InPlace,
+        router: Router::Service { service: web() },
+        target: TargetKind::Deployment,
+        manifests: vec![backend_service()],
+        tells: Tells::Nobody,
+        foreign: Vec::new(),
+    }
+}
+
+fn partition() -> Row {
+    Row {
+        name: "partition",
+        layout: Layout::InPlace,
+        router: Router::Partition,
+        target: TargetKind::StatefulSet,
+        manifests: vec![backend_service()],
+        tells: Tells::Nobody,
+        foreign: Vec::new(),
+    }
+}
+
+/// The router after that one; without one, the first. A new router has no place among them before it is named here, and needs a row then,
+/// or a reason for having none.
+pub(super) fn following(router: Option<&Router>) -> Option<Router> {
+    Some(match router {
+        None => Router::GatewayApi { http_route: web(), service: web() },
+        Some(Router::GatewayApi { .. }) => Router::Grpc { grpc_route: web(), service: web() },
+        Some(Router::Grpc { .. }) => Router::Nginx { ingress: web(), service: web() },
+        Some(Router::Nginx { .. }) => Router::Istio { virtual_service: web(), service: web() },
+        Some(Router::Istio { .. }) => Router::Traefik { traefik_service: web(), service: web() },
+        Some(Router::Traefik { .. }) => Router::IngressRoute { ingress_route: web(), service: web() },
+        Some(Router::IngressRoute { .. }) => Router::Replicas { service: web() },
+        Some(Router::Replicas { .. }) => Router::Service { service: web() },
+        Some(Router::Service { .. }) => Router::Partition,
+        Some(Router::Partition) => Router::OnDelete,
+        Some(Router::OnDelete) => return None,
+    })
+}
+
+/// The routers without a row, and where the same is held of them.
+pub(super) const WITHOUT: [(Router, &str); 1] = [(
+    Router::OnDelete,
+    "no object says its split: it is which pods were deleted since, and what is rendered depends on them. workload/kinds/daemon/tests.rs has a \
+     world of pods for it",
+)];

@@ -1,0 +1,104 @@
+//! Objects that were read from a cluster: what people keep of them, as they would have written it.
+
+use super::input::{Document, Input};
+use super::{Tool, yaml};
+use serde_json::Value;
+use tidegate_controller::manifest::object::Kind;
+use tidegate_controller::plan::takeover;
+
+/// What an application has beside the tool's own objects.
+const BESIDE: &str = "services,hpa,scaledobjects,ingresses,destinationrules";
+
+/// How what a tool manages is taken out of a cluster, line by line, with these options of kubectl and those of the import. The kinds stand
+/// alone: a line that a screen breaks could not be copied.
+#[must_use]
+pub fn commands(tool: Tool, kubectl: &str, import: &str) -> Vec<String> {
+    let (name, kinds) = match tool {
+        Tool::Flagger => ("flagger", format!("canaries,metrictemplates,deployments,daemonsets,configmaps,{BESIDE}")),
+        Tool::Argo => (
+            "argo",
+            format!(
+                "rollouts.argoproj.io,analysistemplates,clusteranalysistemplates,{BESIDE},httproutes,virtualservices,traefikservices"
+            ),
+        ),
+        Tool::Bare => return Vec::new(),
+    };
+    vec![format!("{name}={kinds}"), format!("kubectl {kubectl}get ${name} -o yaml | tidegate import {name} -{import}")]
+}
+
+/// What the API server fills in of the metadata.
+const FILLED: [&str; 8] = [
+    "creationTimestamp",
+    "generateName",
+    "generation",
+    "managedFields",
+    "ownerReferences",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+/// Annotations that tools keep for themselves.
+const KEPT: [&str; 2] = ["deployment.kubernetes.io/revision", "kubectl.kubernetes.io/last-applied-configuration"];
+/// What other such annotations begin with.
+const PREFIXES: [&str; 2] = ["rollout.argoproj.io/", "argo-rollouts.argoproj.io/"];
+/// ConfigMaps that something makes in every namespace.
+const EVERYWHERE: [&str; 3] = ["kube-root-ca.crt", "istio-ca-root-cert", "openshift-service-ca.crt"];
+
+/// Parts what people keep from what is made of it in the cluster, by a tool whose group that is or in every namespace.
+pub(super) fn parted(documents: Vec<Document>, group: Option<&str>) -> Input {
+    let (made, documents): (Vec<Document>, Vec<Document>) =
+        documents.into_iter().partition(|document| maker(document, group).is_some());
+    Input { documents: documents.into_iter().map(cleaned).collect(), made }
+}
+
+/// Who makes an object in the cluster, in words: an object of a tool's group, or whoever does so in every namespace.
+pub(super) fn maker(document: &Document, group: Option<&str>) -> Option<String> {
+    if document.manifest() == Some(Kind::ConfigMap) && EVERYWHERE.contains(&document.name.as_str()) {
+        return Some("every namespace is given one".to_owned());
+    }
+    let group = group.filter(|group| document.group() != *group)?;
+    let owners = document.at("/metadata/ownerReferences").items();
+    let of_group = |version: &str| version.split_once('/').is_some_and(|(of, _)| of == group);
+    let owner = owners.iter().find(|owner| owner.get("apiVersion").text().is_some_and(of_group))?;
+    let words = |key: &str| owner.get(key).text().unwrap_or_default();
+    Some(format!("the {} {} has it made in the cluster", words("kind"), words("name")))
+}
+
+/// Whether it was read from a cluster.
+pub(super) fn is_live(document: &Document) -> bool {
+    ["/status", "/metadata/uid", "/metadata/managedFields"].iter().any(|at| document.at(at).is_there())
+}
+
+/// Leaves out of its text what the API server has filled in, if it was read from one.
+fn cleaned(document: Document) -> Document {
+    if !is_live(&document) {
+        return document;
+    }
+    Document { text: yaml::written(&value(&document)), ..document }
+}
+
+/// Its value without what the API server has filled in, if it was read from one.
+pub(super) fn value(document: &Document) -> Value {
+    let mut value = document.node.value();
+    if !is_live(document) {
+        return value;
+    }
+    value.as_object_mut().into_iter().for_each(|object| drop(object.shift_remove("status")));
+    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|key, _| !FILLED.contains(&key.as_str()));
+        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+            let is_kept = |key: &str| KEPT.contains(&key) || PREFIXES.iter().any(|prefix| key.starts_with(prefix));
+            annotations.retain(|key, _| !is_kept(key));
+            if annotations.is_empty() {
+                metadata.shift_remove("annotations");
+            }
+        }
+    }
+    if let Some(template) = value.pointer_mut("/spec/template/metadata").and_then(Value::as_object_mut) {
+        template.retain(|_, value| !value.is_null());
+    }
+    if document.manifest() == Some(Kind::Service) {
+        takeover::allotted(&mut value);
+    }
+    value
+}

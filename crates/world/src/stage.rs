@@ -1,0 +1,382 @@
+//! A whole world in a process: a cluster with its controllers, a repository with real Git in a directory, measurements, and
+//! one clock. The controller that runs in it is the one that is shipped.
+
+use super::kube_api::KubeApi;
+use super::metrics::Metrics;
+use super::webhook::Webhook;
+use super::workloads::Controllers;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tidegate_controller::analysis::provider::Provider;
+use tidegate_controller::cluster::client::Cluster;
+use tidegate_controller::cluster::connection::ClusterError;
+use tidegate_controller::forge::host::{Carrier, Pass};
+use tidegate_controller::git::{
+    Draft, Edit, Errand, Fate, FaultInjection, GitError, Logged, Person, Pushed, RefName, RemoteConfig, RemoteUrl,
+    Signing, Store, create_bare,
+};
+use tidegate_controller::manifest::desired::Plan;
+use tidegate_controller::manifest::diagnostic::Diagnostic;
+use tidegate_controller::manifest::files::{Entry, InvalidPath, RepoPath};
+use tidegate_controller::manifest::ids::{CommitId, InvalidId, Namespace, RolloutId};
+use tidegate_controller::manifest::installation::{self, Installation, PullHost};
+use tidegate_controller::manifest::team::Teams;
+use tidegate_controller::reconcile::clock::{Clock, Hand};
+use tidegate_controller::reconcile::controller::{self, Options, RunError, Waiting};
+use tidegate_controller::reconcile::evidence::Providers;
+use tidegate_controller::reconcile::world::World;
+use tidegate_controller::record::state::{RolloutState, Time};
+use tidegate_controller::record::store;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+/// The most commits that are told of at once.
+const MOST: usize = 1_000;
+/// Who changes main and merges requests.
+const PERSON: (&str, &str) = ("Ana", "ana@example.org");
+/// Where the controller lives.
+const HOME: &str = "tidegate";
+/// The installation of the world. Nobody asks its addresses: the parts are handed in.
+const INSTALLATION: &str = "apiVersion: tidegate.io/v1alpha1
+kind: Installation
+spec:
+  instance: world
+  repository: {url: \"https://world.invalid/fleet.git\", poll: 2s}
+  clusters: {home: {inCluster: {}}}
+  caps: {namespaces: [shop]}
+";
+
+/// Why the world does not come to be, or cannot be changed.
+#[derive(Debug, thiserror::Error)]
+pub enum StageError {
+    /// Git.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// The cluster.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// A name.
+    #[error(transparent)]
+    Name(#[from] InvalidId),
+    /// A path.
+    #[error(transparent)]
+    Path(#[from] InvalidPath),
+    /// The world's own installation.
+    #[error("the world's installation is not valid: {0:?}")]
+    Installation(Vec<Diagnostic>),
+    /// Somebody else moved a branch.
+    #[error("{0} has moved meanwhile")]
+    Moved(RefName),
+    /// There is nothing of that name.
+    #[error("{0} is not there")]
+    Absent(String),
+}
+
+/// A world.
+pub struct Stage {
+    /// The cluster.
+    pub api: KubeApi,
+    /// The time, as everybody in it sees it whose clock is right.
+    pub clock: Clock,
+    clocks: Mutex<BTreeMap<String, (Clock, Hand)>>,
+    installation: Installation,
+    metrics: Arc<Metrics>,
+    others: Providers,
+    /// The provider `tester` of checks.
+    pub tester: Arc<Webhook>,
+    directory: PathBuf,
+    person: Store,
+    fault_injection: Arc<Mutex<Option<Arc<GitHook>>>>,
+    signing: Mutex<Option<Signing>>,
+    away: AtomicBool,
+    host: Mutex<Option<GitHost>>,
+}
+
+/// A Git host in this process, on which requests are shown as pull requests.
+#[derive(Clone)]
+pub struct GitHost {
+    /// What an installation would say of it.
+    pub site: PullHost,
+    /// What answers.
+    pub carrier: Carrier,
+}
+
+type GitHook = dyn Fn(&str, &Errand) -> Fate + Send + Sync;
+
+impl Stage {
+    /// A world with an empty repository in `directory`, at that time.
+    ///
+    /// # Errors
+    /// When the directory cannot be written.
+    pub fn new(directory: &Path, at: Time) -> Result<Self, StageError> {
+        let name = "installation.yaml".parse().expect("a plain name");
+        let installation = installation::parse(&name, INSTALLATION.as_bytes()).map_err(StageError::Installation)?;
+        let api = KubeApi::new(at);
+        api.change(|world| {
+            let served = installation.caps.namespaces().iter().map(Namespace::as_str);
+            served.chain([HOME]).for_each(|namespace| world.make_namespace(namespace));
+        });
+        let repository = directory.join("fleet.git");
+        create_bare(&repository)?;
+        let (metrics, tester) = (Arc::new(Metrics::default()), Arc::new(Webhook::default()));
+        let person = Store::open(&directory.join("ana"), remote(&repository))?;
+        let (clock, directory, fault_injection) = (Clock::set(at), directory.to_owned(), Arc::default());
+        let (clocks, signing, host, others) = (Mutex::default(), Mutex::default(), Mutex::default(), Providers::new());
+        let away = AtomicBool::new(false);
+        Ok(Self {
+            api,
+            clock,
+            clocks,
+            installation,
+            metrics,
+            others,
+            tester,
+            directory,
+            person,
+            fault_injection,
+            signing,
+            away,
+            host,
+        })
+    }
+
+    /// The same world, in which these are asked too, beside the providers `world` and `tester`.
+    #[must_use]
+    pub fn answered(mut self, others: Providers) -> Self {
+        self.others = others;
+        self
+    }
+
+    /// The same world, whose controllers look at the repository that often.
+    #[must_use]
+    pub fn polled(mut self, poll: Duration) -> Self {
+        self.installation.repository.poll = poll;
+        self
+    }
+
+    /// Where the repository is.
+    #[must_use]
+    pub fn repository(&self) -> PathBuf {
+        self.directory.join("fleet.git")
+    }
+
+    /// Lets `hook` decide from now on what goes wrong between a controller, by its identity, and Git.
+    pub fn judge_git(&self, hook: impl Fn(&str, &Errand) -> Fate + Send + Sync + 'static) {
+        *self.fault_injection.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(hook));
+    }
+
+    /// Controllers that start from now on sign the record, and believe none that nobody has signed.
+    pub fn sign(&self, signing: Signing) {
+        *self.signing.lock().unwrap_or_else(PoisonError::into_inner) = Some(signing);
+    }
+
+    /// Controllers that start from now on show their requests on that host.
+    pub fn host(&self, host: GitHost) {
+        *self.host.lock().unwrap_or_else(PoisonError::into_inner) = Some(host);
+    }
+
+    /// The repository, as a controller of that identity reaches it.
+    fn reached_by(&self, identity: &str) -> RemoteConfig {
+        let (identity, fault_injection) = (identity.to_owned(), Arc::clone(&self.fault_injection));
+        let fate = move |errand: &Errand| {
+            let hook = fault_injection.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            hook.map_or(Fate::Pass, |hook| hook(&identity, errand))
+        };
+        let signing = self.signing.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        RemoteConfig { fault_injection: Some(FaultInjection::new(fate)), signing, ..remote(&self.repository()) }
+    }
+
+    /// Sets the clock of a controller that has started forward, or back, by so many seconds; what it shows then.
+    pub fn step_clock(&self, identity: &str, seconds: i64) -> Option<Time> {
+        let clocks = self.clocks.lock().unwrap_or_else(PoisonError::into_inner);
+        let (clock, hand) = clocks.get(identity)?;
+        hand.step(seconds);
+        Some(clock.now())
+    }
+
+    /// The clock of a controller that starts.
+    fn clock_of(&self, identity: &str) -> Clock {
+        let (clock, hand) = self.clock.another();
+        let mut clocks = self.clocks.lock().unwrap_or_else(PoisonError::into_inner);
+        clocks.insert(identity.to_owned(), (clock.clone(), hand));
+        clock
+    }
+
+    /// Lets kube-controller-manager stand still, or go on.
+    pub fn stop_controllers(&self, away: bool) {
+        self.away.store(away, Ordering::Relaxed);
+        // `nature` looks again.
+        self.api.change(|_| ());
+    }
+
+    /// Plays everything in the cluster that is not tidegate, for as long as it is polled.
+    pub async fn nature(&self) {
+        let (mut changes, mut controllers) = (self.api.changes(), Controllers::default());
+        loop {
+            controllers.away = self.away.load(Ordering::Relaxed);
+            let now = self.clock.now();
+            let due = self.api.change(|world| {
+                let passed = (now - world.now()).max(chrono::TimeDelta::zero());
+                controllers.pass(world, passed)
+            });
+            self.api.look(|world| self.metrics.sample(world));
+            changes.mark_seen();
+            let pause = due.map_or(Duration::from_secs(3_600), |due| self.clock.until(due));
+            tokio::select! {
+                biased;
+                () = changes.changed() => {}
+                () = sleep(pause) => {}
+            }
+        }
+    }
+
+    /// Runs a controller until `stop` is cancelled. Dropped before that it is a controller that was killed.
+    ///
+    /// # Errors
+    /// When it cannot start, or one of its tasks ended.
+    pub async fn controller(
+        &self,
+        identity: &str,
+        options: Options,
+        stop: &CancellationToken,
+    ) -> Result<Waiting, RunError> {
+        let home: Namespace = HOME.parse()?;
+        let instance = &self.installation.instance;
+        let (metrics, tester) = (self.metrics.clone(), self.tester.clone());
+        let mut providers = self.others.clone();
+        providers.insert("world".parse()?, Provider::Prometheus(metrics));
+        providers.insert("tester".parse()?, Provider::Webhook(tester));
+        let (clock, host) = (self.clock_of(identity), self.host.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        let now = clock.clone();
+        let pass = host
+            .as_ref()
+            .map(|GitHost { site, carrier }| Pass::over(carrier.clone(), site, Box::new(move || now.now())));
+        let mut installation = self.installation.clone();
+        let (site, carrier) = host.map(|GitHost { site, carrier }| (site, carrier)).unzip();
+        installation.caps = installation.caps.with(Teams::on(site.as_ref()));
+        installation.repository.forge = site;
+        let world = World {
+            cluster: Cluster::over(self.api.caller(identity), home, instance).await?,
+            store: Store::open(&self.directory.join(identity), self.reached_by(identity))?,
+            providers,
+            clock,
+            pass,
+            carrier,
+        };
+        controller::run_in(world, &installation, &options, stop).await
+    }
+
+    /// A person pushes files to main.
+    ///
+    /// # Errors
+    /// When Git does not take them.
+    pub async fn push(&self, files: &[(&str, &str)], subject: &str) -> Result<CommitId, StageError> {
+        let main = RefName::branch("main")?;
+        let edits =
+            files.iter().map(|(path, text)| Ok((path.parse::<RepoPath>()?, Edit::Write(text.as_bytes().into()))));
+        let edits = edits.collect::<Result<_, InvalidPath>>()?;
+        self.commit(&main, edits, subject).await
+    }
+
+    /// A person merges a request of tidegate's into the decisions branch.
+    ///
+    /// # Errors
+    /// `Absent` when there is no such request.
+    pub async fn merge(&self, request: &RefName) -> Result<CommitId, StageError> {
+        let decisions = RefName::branch(&format!("tidegate/{}/decisions", self.installation.instance))?;
+        let tips = self.fetched().await?;
+        let asked = tips.get(request).ok_or_else(|| StageError::Absent(request.to_string()))?;
+        let files = self.person.files(asked, None).await?;
+        let decided = match tips.get(&decisions) {
+            Some(tip) => self.person.files(tip, None).await?,
+            None => BTreeMap::new(),
+        };
+        let new = files.iter().filter(|(path, _)| !decided.contains_key(*path));
+        let edits = new.filter_map(|(path, entry)| match entry {
+            Entry::File { blob, .. } => Some((path.clone(), Edit::Blob(blob.clone()))),
+            Entry::Symlink | Entry::Submodule | Entry::TooLarge { .. } | Entry::BadName { .. } => None,
+        });
+        self.commit(&decisions, edits.collect(), &format!("Merge {}", request.short())).await
+    }
+
+    /// The requests that are open, by branch.
+    ///
+    /// # Errors
+    /// When Git cannot be read.
+    pub async fn requests(&self) -> Result<BTreeMap<RefName, CommitId>, StageError> {
+        let prefix = format!("refs/heads/tidegate/{}/propose/", self.installation.instance);
+        Ok(self.person.ls_refs(&[&prefix]).await?)
+    }
+
+    /// What Git says of a rollout.
+    ///
+    /// # Errors
+    /// When Git cannot be read.
+    pub async fn record(&self, rollout: &RolloutId) -> Result<Option<RolloutState>, StageError> {
+        let state = RefName::branch(&format!("tidegate/{}/state", self.installation.instance))?;
+        let tips = self.fetched().await?;
+        let Some(tip) = tips.get(&state) else { return Ok(None) };
+        let bytes = self.person.file(tip, &store::paths(rollout).state).await?;
+        Ok(bytes.and_then(|bytes| store::parse_state(rollout, &bytes).ok()))
+    }
+
+    /// The plan of the run that a record has open.
+    ///
+    /// # Errors
+    /// When Git cannot be read.
+    pub async fn plan(&self, record: &RolloutState) -> Result<Option<Plan>, StageError> {
+        let state = RefName::branch(&format!("tidegate/{}/state", self.installation.instance))?;
+        let (tips, run) = (self.fetched().await?, record.run.as_ref());
+        let (Some(tip), Some(run)) = (tips.get(&state), run) else { return Ok(None) };
+        let bytes = self.person.file(tip, &store::paths(&record.metadata).plan(&run.id)).await?;
+        Ok(bytes.and_then(|bytes| store::parse_plan(&bytes).ok()))
+    }
+
+    /// The commits of the state branch since that one, oldest first.
+    ///
+    /// # Errors
+    /// When Git cannot be read.
+    pub async fn commits(&self, since: Option<&CommitId>) -> Result<Vec<Logged>, StageError> {
+        let state = RefName::branch(&format!("tidegate/{}/state", self.installation.instance))?;
+        let tips = self.fetched().await?;
+        let Some(tip) = tips.get(&state).filter(|tip| Some(*tip) != since) else { return Ok(Vec::new()) };
+        let mut commits = self.person.history(tip, MOST).await?;
+        if let Some(known) = commits.iter().position(|logged| Some(&logged.commit) == since) {
+            commits.truncate(known);
+        }
+        commits.reverse();
+        Ok(commits)
+    }
+
+    async fn fetched(&self) -> Result<BTreeMap<RefName, CommitId>, StageError> {
+        let tips = self.person.ls_refs(&["refs/heads/"]).await?;
+        self.person.fetch(&tips).await?;
+        Ok(tips)
+    }
+
+    async fn commit(
+        &self,
+        branch: &RefName,
+        edits: BTreeMap<RepoPath, Edit>,
+        subject: &str,
+    ) -> Result<CommitId, StageError> {
+        let parent = self.fetched().await?.get(branch).cloned();
+        let author = Person { name: PERSON.0.to_owned(), email: PERSON.1.to_owned() };
+        let (subject, body, time) = (subject.to_owned(), String::new(), self.clock.now());
+        let draft = Draft { parent: parent.clone(), edits, subject, body, author, time };
+        let new = self.person.commit(draft).await?;
+        match self.person.push(branch, parent.as_ref(), &new, None).await? {
+            Pushed::Done { .. } => Ok(new),
+            Pushed::Raced { .. } | Pushed::SourceMoved { .. } | Pushed::Rejected { .. } => {
+                Err(StageError::Moved(branch.clone()))
+            }
+        }
+    }
+}
+
+fn remote(repository: &Path) -> RemoteConfig {
+    RemoteConfig::new(RemoteUrl::Local(repository.to_owned()))
+}
