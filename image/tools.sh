@@ -15,8 +15,8 @@ source tests/testbed/env.sh
 # linked TARGET : NAME-VERSION of every crate that is linked into the program. Macros and build scripts run where
 # it is built.
 linked() {
-	cargo tree --locked --target "$1" --edges normal,no-proc-macro --prefix none --format '{p}' |
-		awk '$1 != "tidegate" { print $1 "-" substr($2, 2) }' | sort -u
+	cargo tree --locked --package tidegate --target "$1" --edges normal,no-proc-macro --prefix none --format '{p}' |
+		awk '$1 !~ /^tidegate(-|$)/ { print $1 "-" substr($2, 2) }' | sort -u
 }
 
 # crate NAME VERSION : installs a program of crates.io.
