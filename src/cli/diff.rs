@@ -3,7 +3,7 @@
 use super::Exit;
 use super::args::RepositoryArgs;
 use super::failure::Failure;
-use super::repository::{Access, Record, Repository, named};
+use super::repository::{Access, Repository, named};
 use super::screen::Screen;
 use super::tracked::as_recorded;
 use super::ui::Ink;
@@ -15,6 +15,7 @@ use crate::manifest::installation::Caps;
 use crate::manifest::load;
 use crate::manifest::set::SetFiles;
 use crate::record::text::plain;
+use crate::report::view::Record;
 use clap::Args;
 use serde::Serialize;
 use similar::TextDiff;

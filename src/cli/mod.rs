@@ -27,7 +27,6 @@ mod status;
 mod tracked;
 mod ui;
 pub mod validate;
-mod view;
 mod why;
 mod words;
 

@@ -7,7 +7,7 @@ use super::failure::Failure;
 use super::run;
 use crate::forge::branch;
 use crate::git::{GitError, Keygen, Lent, Made, Person, RefName, RemoteConfig, RemoteUrl, Store, WorkingCopy};
-use crate::manifest::desired::{Plan, Set, Target};
+use crate::manifest::desired::{Set, Target};
 use crate::manifest::diagnostic::Diagnostic;
 use crate::manifest::files::{Entry, Files, Had, RepoPath};
 use crate::manifest::ids::{CommitId, InstanceName, RolloutId, SetId};
@@ -20,6 +20,7 @@ use crate::reconcile::world;
 use crate::record::history;
 use crate::record::state::RolloutState;
 use crate::record::store;
+use crate::report::view::{Record, Records};
 use anyhow::Context;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -48,18 +49,6 @@ pub(super) enum Access {
     /// To push as well: credentials are asked for first.
     Write,
 }
-
-/// The record of one rollout, with the plan of its open run.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Record {
-    /// The record.
-    pub state: RolloutState,
-    /// The plan of its open run.
-    pub plan: Option<Plan>,
-}
-
-/// All records, by rollout; those that cannot be read with the reason.
-pub(super) type Records = BTreeMap<RolloutId, Result<Record, String>>;
 
 /// What the GitHub App lends that an installation names, which nobody is sent but the host of its repository.
 fn lent(file: &Path, url: &RemoteUrl) -> Result<Lent, Failure> {

@@ -6,11 +6,11 @@ use super::failure::Failure;
 use super::repository::{Access, Repository};
 use super::screen::{Screen, now};
 use super::ui::{self, Ink, Paint, Table};
-use super::view::{self, RolloutView, StatusView, Urgency, WaitView};
 use crate::forge::branch;
 use crate::manifest::ids::{Namespace, RolloutId};
 use crate::record::state::Time;
 use crate::record::text;
+use crate::report::view::{self, RolloutView, StatusView, Urgency, WaitView};
 use clap::Args;
 use std::path::Path;
 use std::time::Duration;
@@ -136,7 +136,7 @@ fn choose<'a>(which: &str, ids: impl Iterator<Item = &'a RolloutId> + Clone) -> 
 /// How `--exit-code` ends.
 #[must_use]
 pub(super) fn verdict(status: &StatusView) -> Exit {
-    match status.rollouts.iter().map(RolloutView::urgency).min() {
+    match status.rollouts.iter().map(|view| view.urgency).min() {
         Some(Urgency::Wrong) => Exit::Findings,
         Some(Urgency::Back | Urgency::Waiting | Urgency::Moving) => Exit::Waiting,
         Some(Urgency::Rest) | None => Exit::Done,
@@ -175,7 +175,7 @@ fn row(view: &RolloutView, now: Time) -> Vec<(String, Option<Paint>)> {
     let waits: Vec<String> = view.waits.iter().map(|wait| waiting(wait, now)).collect();
     vec![
         (view.rollout.to_string(), None),
-        (view.phase.clone(), Some(paint(view.urgency()))),
+        (view.phase.clone(), Some(paint(view.urgency))),
         (progress(view), Some(if view.run.is_some() { Ink::busy } else { Ink::dim })),
         (or_dash(exposure(view)), None),
         (or_dash(view.run.clone()), Some(Ink::dim)),

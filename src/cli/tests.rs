@@ -1,10 +1,8 @@
 //! What people see: every help text, and records in all the states that matter.
 
 use super::fixture::{self, past, stop, time};
-use super::repository::{Record, Records};
 use super::status::{table, verdict};
 use super::ui::Ink;
-use super::view::{RolloutView, StatusView, rollouts};
 use super::why::{text, why};
 use super::{Cli, Exit};
 use crate::gate::decisions::Ignored;
@@ -18,6 +16,7 @@ use crate::record::posture::Split;
 use crate::record::state::{
     Clock, Condition, Consumed, Outcome, Phase, Pull, RolloutState, Route, Standing, Stop, Then, Time, Void,
 };
+use crate::report::view::{Record, Records, RolloutView, StatusView, rollouts};
 use clap::CommandFactory;
 use std::collections::BTreeSet;
 
@@ -188,7 +187,7 @@ fn rejected() -> RolloutView {
         ..Diagnostic::of_file(&"shop/new/rollout.yaml".parse().unwrap(), Code::Schema, found, "another thing")
     };
     let diagnostics = vec![error(3, "one"), error(5, "two"), error(8, "three"), error(13, "four")];
-    super::view::rejected(&"shop/new".parse().unwrap(), &Rejected { paths: BTreeSet::new(), diagnostics })
+    crate::report::view::rejected(&"shop/new".parse().unwrap(), &Rejected { paths: BTreeSet::new(), diagnostics })
 }
 
 #[test]
@@ -410,7 +409,7 @@ fn a_plain_run_has_no_candidate_steps() {
     let Record { mut state, plan } = soaking();
     state.run.as_mut().unwrap().route = Route::Plain;
     state.phase = Phase::Promoting(stop("promote"));
-    let view = super::view::rollout(&Record { state, plan }, now());
+    let view = crate::report::view::rollout(&Record { state, plan }, now());
     assert_eq!(view.steps, ["promote", "return", "retire"]);
     assert_eq!(view.entered, Some(1));
 }

@@ -1,9 +1,10 @@
 //! Where only files are at hand: what a rollout tracks is taken to be as its record knew it last.
 
 use super::failure::Failure;
-use super::repository::{Record, Repository};
+use super::repository::Repository;
 use crate::manifest::desired::Rollout;
 use crate::plan::outlook::tracking;
+use crate::report::view::Record;
 
 /// The rollout with the tracked objects as its open run, else what is promoted, has them.
 pub(super) async fn as_recorded(

@@ -4,16 +4,16 @@ use super::Exit;
 use super::args::RepositoryArgs;
 use super::decide;
 use super::failure::Failure;
-use super::repository::{self, Access, Record, Repository};
+use super::repository::{self, Access, Repository};
 use super::screen::{Screen, now};
 use super::status::{paint, short};
 use super::ui::{self, Ink};
-use super::view::{self, RolloutView, WaitView};
 use super::words;
 use crate::gate::decisions::Ignored;
 use crate::manifest::ids::RunId;
 use crate::record::state::{Consumed, Outcome, PastRun, Refused, RolloutState, Time, Void};
 use crate::record::text::plain;
+use crate::report::view::{self, Record, RolloutView, WaitView};
 use clap::Args;
 use serde::Serialize;
 use std::fmt::Write;
@@ -216,7 +216,7 @@ pub(super) fn text(why: &WhyView, now: Time, ink: Ink) -> String {
 
 fn head(why: &WhyView, now: Time, ink: Ink) -> String {
     let WhyView { rollout: view, started, .. } = why;
-    let mut out = format!("{}  {}", ink.bold(&view.rollout.to_string()), paint(view.urgency())(ink, &view.phase));
+    let mut out = format!("{}  {}", ink.bold(&view.rollout.to_string()), paint(view.urgency)(ink, &view.phase));
     if let Some(step) = &view.step {
         let _ = write!(out, " on {step}");
     }

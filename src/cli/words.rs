@@ -1,7 +1,7 @@
 //! The decisions about one rollout, as the controller would hear them.
 
 use super::failure::Failure;
-use super::repository::{Record, Repository};
+use super::repository::Repository;
 use crate::gate::decisions::{DecisionFile, Hearing, Ignored, hear};
 use crate::manifest::decision;
 use crate::manifest::diagnostic::Diagnostic;
@@ -10,6 +10,7 @@ use crate::manifest::files::{Entry, Files, RepoPath};
 use crate::manifest::ids::RolloutId;
 use crate::plan::input::Decisions;
 use crate::record::state::Time;
+use crate::report::view::Record;
 
 /// The directory of a rollout on the decisions branch.
 pub(super) fn directory(id: &RolloutId) -> Result<RepoPath, Failure> {

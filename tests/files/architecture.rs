@@ -77,8 +77,10 @@ const PURE: &[&str] = &[
     "forge/pull.rs",
     "forge/settings.rs",
     "reconcile/feedback/reading.rs",
+    "report/dashboard.rs",
     "report/feedback.rs",
     "report/feedback/check.rs",
+    "report/view.rs",
 ];
 
 /// What a pure room never names.

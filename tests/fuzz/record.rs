@@ -10,10 +10,10 @@ use std::sync::Arc;
 use tidegate::plan::draft::RecordChange;
 use tidegate::plan::input::{Input, Recorded};
 use tidegate::plan::planner;
-use tidegate::record::dashboard::{self, Row};
 use tidegate::record::message::{self, Change};
 use tidegate::record::state::RolloutState;
 use tidegate::record::store;
+use tidegate::report::dashboard::{self, Row};
 
 /// A document that a program wrote, changed as a text or as a value.
 #[derive(Debug)]

@@ -2,7 +2,6 @@
 
 use super::Verb;
 use super::delete::counted;
-use crate::cli::repository::Record;
 use crate::cli::ui;
 use crate::gate::approval;
 use crate::manifest::decision::{Decision, DecisionAction};
@@ -14,6 +13,7 @@ use crate::record::history::replaced;
 use crate::record::posture::Split;
 use crate::record::state::{Outcome, Phase, RolloutState, Run, Standing, Time};
 use crate::record::text::{exposure, place, plain, since};
+use crate::report::view::Record;
 
 /// A word that makes sense.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -220,7 +220,7 @@ impl Asks<'_> {
     fn skip(&self) -> Found {
         let run = self.open("there is nothing to skip")?;
         let plan = self.plan(run)?;
-        let steps = crate::cli::view::steps(self.state, Some(plan));
+        let steps = crate::report::view::steps(self.state, Some(plan));
         let (Phase::Progressing(stop) | Phase::Promoting(stop)) = &self.state.phase else {
             return Err(format!("there is nothing to skip: {}", self.stands()));
         };

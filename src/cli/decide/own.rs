@@ -2,12 +2,13 @@
 
 use super::rule;
 use crate::cli::failure::Failure;
-use crate::cli::repository::{Record, Repository};
+use crate::cli::repository::Repository;
 use crate::gate::decisions::through;
 use crate::git::Person;
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::proof::By;
 use crate::plan::proof;
+use crate::report::view::Record;
 
 /// What to say of it, if it is so as far as the clone tells; nothing where no signature is asked for.
 pub(super) async fn warning(

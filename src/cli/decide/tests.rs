@@ -5,7 +5,7 @@ use crate::cli::args::{Format, RepositoryArgs, SshArgs};
 use crate::cli::decide::{Ask, Asked, WordArgs};
 use crate::cli::failure::Failure;
 use crate::cli::fixture;
-use crate::cli::repository::{Access, Record, Repository};
+use crate::cli::repository::{Access, Repository};
 use crate::cli::screen::Screen;
 use crate::cli::tests as states;
 use crate::cli::ui::Ink;
@@ -20,6 +20,7 @@ use crate::manifest::proof::{By, Rule};
 use crate::manifest::raw::Trust;
 use crate::record::state::{Answer, Consumed, Governed, Question, RolloutState, Said, Terms, Void};
 use crate::record::store;
+use crate::report::view::Record;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 

@@ -2,9 +2,9 @@
 
 use crate::cli::status::paint;
 use crate::cli::ui::{Ink, Paint};
-use crate::cli::view::{RolloutView, WaitView};
 use crate::record::state::Phase;
 use crate::record::text::plain;
+use crate::report::view::{RolloutView, WaitView};
 use std::iter::repeat_n;
 
 /// The column in which facts begin.
@@ -203,7 +203,7 @@ impl Scene {
         let mut line = Line(view.steps.iter().enumerate().map(step).collect());
         if line.0.is_empty() {
             let step = view.step.as_ref().map(|step| format!(": {step}")).unwrap_or_default();
-            return Line::of(format!("● {}{step}", view.phase), Some(paint(view.urgency())));
+            return Line::of(format!("● {}{step}", view.phase), Some(paint(view.urgency)));
         }
         // What is done makes room.
         let done = at.saturating_sub(1);

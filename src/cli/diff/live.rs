@@ -3,11 +3,12 @@
 use super::LiveDiff;
 use crate::cli::failure::Failure;
 use crate::cli::live;
-use crate::cli::repository::{Record, Repository};
+use crate::cli::repository::Repository;
 use crate::manifest::desired::{Plan, Rollout, Set};
 use crate::manifest::ids::SetId;
 use crate::record::posture::Posture;
 use crate::record::text::plain;
+use crate::report::view::Record;
 use crate::workload::compare::differs;
 use crate::workload::inplace::{self, Facts};
 use crate::workload::live::LiveState;

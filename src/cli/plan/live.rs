@@ -3,7 +3,7 @@
 use super::{ActionView, Change, PlanView, PlannedView};
 use crate::cli::failure::Failure;
 use crate::cli::live::{self, Sight};
-use crate::cli::repository::{Record, Repository};
+use crate::cli::repository::Repository;
 use crate::cli::words;
 use crate::gate::guard::Guard;
 use crate::gate::schedule::{Freeze, Window};
@@ -20,6 +20,7 @@ use crate::plan::planner;
 use crate::record::history::is_under_way;
 use crate::record::state::{RolloutState, Time, Writer};
 use crate::record::text::plain;
+use crate::report::view::Record;
 use crate::workload::live::{Expects, LiveState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -2,7 +2,7 @@
 
 use super::{Change, PlanView, PlannedView, StepView, general_errors};
 use crate::cli::failure::Failure;
-use crate::cli::repository::{Record, Records, Repository};
+use crate::cli::repository::Repository;
 use crate::cli::tracked::as_recorded;
 use crate::manifest::desired::{Set, Suspend};
 use crate::manifest::duration::Span;
@@ -13,6 +13,7 @@ use crate::plan::forecast::{Forecast, Foreseen};
 use crate::plan::outlook::{self, Known, Outlook};
 use crate::record::history;
 use crate::record::state::Time;
+use crate::report::view::{Record, Records};
 use std::collections::BTreeMap;
 
 /// The sets that new ones are compared with, by rollout.

@@ -3,7 +3,6 @@
 use super::offline::{Pinned, PinnedSets, planned};
 use super::{Change, PlanView, text};
 use crate::cli::fixture::{self, time};
-use crate::cli::repository::{Record, Records};
 use crate::cli::tests as states;
 use crate::cli::ui::Ink;
 use crate::cli::validate;
@@ -16,6 +15,7 @@ use crate::manifest::oid;
 use crate::plan::draft::{RecordChange, RolloutPlan};
 use crate::plan::report::{Reason, Wait};
 use crate::record::state::{Outcome, PastRun, Phase, Promoted, Refused, RolloutState, Run};
+use crate::report::view::{Record, Records};
 use std::path::Path;
 
 fn files() -> Files {

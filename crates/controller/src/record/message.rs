@@ -45,7 +45,8 @@ pub fn commit(changes: &[Change<'_>]) -> String {
 }
 
 /// What the clusters of a record expose, in words.
-pub(super) fn exposed(state: &RolloutState) -> String {
+#[must_use]
+pub fn exposed(state: &RolloutState) -> String {
     let mut parts: Vec<String> = state.clusters.values().filter_map(|c| exposure(&c.posture.split)).collect();
     parts.dedup();
     parts.join("; ")

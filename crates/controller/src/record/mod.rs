@@ -1,7 +1,6 @@
 //! What tidegate writes back: the record of each rollout. Pure.
 
 pub mod branches;
-pub mod dashboard;
 pub mod history;
 pub mod message;
 pub mod posture;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::cli::tests::{failed_with_revert, now, reverting, soaking, waiting};
-use crate::cli::view::rollout;
+use crate::report::view::rollout;
 use proptest::prelude::*;
 
 /// Version 2 waits for a person.

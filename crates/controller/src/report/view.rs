@@ -1,8 +1,8 @@
-//! What a record says, as `-o json` prints it: names and meanings of these fields are stable.
+//! What a record says, for everybody who shows it; as `-o json` prints it: names and meanings of these fields are stable.
 //!
 //! Everything here follows from the record, the plan of its open run and the time; nothing is asked of a cluster.
 
-use super::repository::{Record, Records};
+use super::projection;
 use crate::manifest::desired::Plan;
 use crate::manifest::ids::{InstanceName, RolloutId};
 use crate::manifest::load::Rejected;
@@ -12,13 +12,25 @@ use crate::plan::report::Reason;
 use crate::record::posture::Naming;
 use crate::record::state::{Phase, Pull, RolloutState, Run, Standing, Stop, Time};
 use crate::record::text::{exposure, plain, since};
-use crate::report::projection;
 use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
+
+/// The record of one rollout, with the plan of its open run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// The record.
+    pub state: RolloutState,
+    /// The plan of its open run.
+    pub plan: Option<Plan>,
+}
+
+/// All records, by rollout; those that cannot be read with the reason.
+pub type Records = BTreeMap<RolloutId, Result<Record, String>>;
 
 /// All rollouts of an instance.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct StatusView {
+pub struct StatusView {
     /// The instance.
     pub instance: InstanceName,
     /// The tip of its state branch, if it has one.
@@ -31,7 +43,7 @@ pub(super) struct StatusView {
 /// Where a rollout stands.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct RolloutView {
+pub struct RolloutView {
     /// `namespace/name`.
     #[serde(serialize_with = "as_text")]
     pub rollout: RolloutId,
@@ -70,6 +82,9 @@ pub(super) struct RolloutView {
     /// All that it waits on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<WaitView>,
+    /// How much it needs a person.
+    #[serde(skip)]
+    pub urgency: Urgency,
 }
 
 fn as_text<S: Serializer>(id: &RolloutId, serializer: S) -> Result<S::Ok, S::Error> {
@@ -78,7 +93,7 @@ fn as_text<S: Serializer>(id: &RolloutId, serializer: S) -> Result<S::Ok, S::Err
 
 /// What the record lets one cluster expose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Exposure {
+pub struct Exposure {
     /// The cluster.
     pub cluster: String,
     /// The share of requests, in percent.
@@ -90,7 +105,7 @@ pub(super) struct Exposure {
 /// One thing that a rollout waits on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct WaitView {
+pub struct WaitView {
     /// One word.
     pub reason: String,
     /// What it means here.
@@ -111,7 +126,7 @@ pub(super) struct WaitView {
 
 /// How much a rollout needs a person: what went wrong first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Urgency {
+pub enum Urgency {
     /// It went wrong, or cannot be read.
     Wrong,
     /// It is on its way back.
@@ -127,28 +142,34 @@ pub(super) enum Urgency {
 impl RolloutView {
     /// Whether a run is open, as far as anybody can tell.
     #[must_use]
-    pub(super) fn may_be_open(&self) -> bool {
+    pub fn may_be_open(&self) -> bool {
         self.run.is_some() || matches!(self.phase.as_str(), "Unknown" | "Unreadable")
     }
+}
 
-    /// How much it needs a person.
+impl Urgency {
+    /// Of a rollout in that phase, which waits on something or on nothing.
     #[must_use]
-    pub(super) fn urgency(&self) -> Urgency {
-        match self.phase.as_str() {
-            "Failed" | "Unknown" | "Unreadable" | "Rejected" => Urgency::Wrong,
-            "Reverting" => Urgency::Back,
-            "Waiting" | "WaitingPromotion" => Urgency::Waiting,
-            "Steady" if self.waits.is_empty() => Urgency::Rest,
+    pub fn of(phase: &Phase, waits: bool) -> Self {
+        match phase {
+            Phase::Failed { .. } | Phase::Unknown(_) => Self::Wrong,
+            Phase::Reverting { .. } => Self::Back,
+            Phase::Waiting { .. } | Phase::WaitingPromotion { .. } => Self::Waiting,
             // At rest and yet in want of something: a rejected file, drift.
-            "Steady" => Urgency::Waiting,
-            _ => Urgency::Moving,
+            Phase::Steady { .. } if waits => Self::Waiting,
+            Phase::Steady { .. } => Self::Rest,
+            Phase::Initializing(_)
+            | Phase::Progressing(_)
+            | Phase::Promoting(_)
+            | Phase::Finalising(_)
+            | Phase::Terminating { .. } => Self::Moving,
         }
     }
 }
 
 /// All records as views, what needs a person first.
 #[must_use]
-pub(super) fn rollouts(records: &Records, now: Time) -> Vec<RolloutView> {
+pub fn rollouts(records: &Records, now: Time) -> Vec<RolloutView> {
     let mut views: Vec<RolloutView> = records
         .iter()
         .map(|(id, record)| match record {
@@ -161,8 +182,8 @@ pub(super) fn rollouts(records: &Records, now: Time) -> Vec<RolloutView> {
 }
 
 /// What needs a person first; by name.
-pub(super) fn sort(views: &mut [RolloutView]) {
-    views.sort_by(|a, b| (a.urgency(), &a.rollout).cmp(&(b.urgency(), &b.rollout)));
+pub fn sort(views: &mut [RolloutView]) {
+    views.sort_by(|a, b| (a.urgency, &a.rollout).cmp(&(b.urgency, &b.rollout)));
 }
 
 fn unreadable(id: &RolloutId, why: &str) -> RolloutView {
@@ -174,7 +195,7 @@ const ERRORS: usize = 3;
 
 /// A rollout that main declares with errors and that has no record: no controller has ever acted on it.
 #[must_use]
-pub(super) fn rejected(id: &RolloutId, Rejected { paths: _, diagnostics }: &Rejected) -> RolloutView {
+pub fn rejected(id: &RolloutId, Rejected { paths: _, diagnostics }: &Rejected) -> RolloutView {
     let mut errors: Vec<String> = diagnostics.iter().take(ERRORS).map(ToString::to_string).collect();
     if let Some(more) = diagnostics.len().checked_sub(ERRORS).filter(|more| *more > 0) {
         errors.push(format!("and {more} more"));
@@ -197,12 +218,13 @@ fn without_record(id: &RolloutId, phase: &str, wait: WaitView) -> RolloutView {
         since: None,
         conditions: Vec::new(),
         waits: vec![wait],
+        urgency: Urgency::Wrong,
     }
 }
 
 /// A record as a view.
 #[must_use]
-pub(super) fn rollout(record: &Record, now: Time) -> RolloutView {
+pub fn rollout(record: &Record, now: Time) -> RolloutView {
     let Record { state, plan } = record;
     let steps = steps(state, plan.as_ref());
     let names: Vec<String> = steps.iter().map(|step| step.name.to_string()).collect();
@@ -218,6 +240,7 @@ pub(super) fn rollout(record: &Record, now: Time) -> RolloutView {
     };
     let promoted = state.promoted.as_ref().map(|promoted| promoted.revision.to_string());
     let brought = state.run.as_ref().map(|run| run.revision.to_string());
+    let waits = waits(record, &steps, now);
     RolloutView {
         rollout: state.metadata.clone(),
         phase: state.phase.name().to_owned(),
@@ -231,7 +254,8 @@ pub(super) fn rollout(record: &Record, now: Time) -> RolloutView {
         promoted,
         since: since(&state.phase),
         conditions: vec![projection::promoted(state)],
-        waits: waits(record, &steps, now),
+        urgency: Urgency::of(&state.phase, !waits.is_empty()),
+        waits,
     }
 }
 
@@ -246,7 +270,7 @@ fn exposures(state: &RolloutState) -> Vec<Exposure> {
 
 /// The steps of the open run; none if no run is open, it is on its way back, or its plan is not there.
 #[must_use]
-pub(super) fn steps(state: &RolloutState, plan: Option<&Plan>) -> Vec<Step> {
+pub fn steps(state: &RolloutState, plan: Option<&Plan>) -> Vec<Step> {
     let (Some(run), Some(plan)) = (&state.run, plan) else { return Vec::new() };
     if let Phase::Reverting { .. } = state.phase {
         return Vec::new();

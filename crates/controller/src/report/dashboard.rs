@@ -3,12 +3,12 @@
 //! It is made of records alone and names no "now", so equal records give equal bytes. Foreign text is in code spans:
 //! there no Git host makes links, mentions, pictures or tables of it (design: fine print 13).
 
-use super::message::exposed;
-use super::state::{Phase, RolloutState};
-use super::store::paths;
-use super::text::{plain, rest, since};
+use super::view::Urgency;
 use crate::manifest::ids::InstanceName;
-use std::cmp::Reverse;
+use crate::record::message::exposed;
+use crate::record::state::{Phase, RolloutState};
+use crate::record::store::paths;
+use crate::record::text::{count, plain, rest, since};
 use std::collections::BTreeMap;
 
 /// One rollout on the dashboard.
@@ -36,7 +36,7 @@ pub fn escape(text: &str) -> String {
 #[must_use]
 pub fn print(instance: &InstanceName, rows: &[Row<'_>]) -> String {
     let (mut busy, mut steady): (Vec<&Row<'_>>, Vec<&Row<'_>>) = rows.iter().partition(|row| row.is_busy());
-    busy.sort_by_key(|row| (Reverse(row.urgency()), &row.state.metadata));
+    busy.sort_by_key(|row| (row.urgency(), &row.state.metadata));
     steady.sort_by_key(|row| &row.state.metadata);
     let mut text = format!(
         "# tidegate `{instance}`\n\n{}\n\nWritten by tidegate with each record; changes made here by hand are lost.\n",
@@ -64,34 +64,20 @@ fn more(rows: usize) -> String {
 fn counts(rows: &[Row<'_>]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     rows.iter().for_each(|row| *counts.entry(row.state.phase.name()).or_default() += 1);
-    let phases: Vec<String> = counts.iter().map(|(phase, count)| format!("{count} {phase}")).collect();
-    let noun = if rows.len() == 1 { "rollout" } else { "rollouts" };
+    let phases: Vec<String> = counts.iter().map(|(phase, n)| format!("{n} {phase}")).collect();
     match phases.is_empty() {
         true => "No rollouts.".to_owned(),
-        false => format!("{} {noun}: {}.", rows.len(), phases.join(", ")),
+        false => format!("{}: {}.", count(rows.len(), "rollout"), phases.join(", ")),
     }
 }
 
 impl Row<'_> {
     fn is_busy(&self) -> bool {
-        !matches!(self.state.phase, Phase::Steady { .. })
-            || !self.state.conditions.is_empty()
-            || !self.waiting.is_empty()
+        self.urgency() != Urgency::Rest
     }
 
-    /// How much it needs a person.
-    fn urgency(&self) -> u8 {
-        match &self.state.phase {
-            Phase::Failed { .. } | Phase::Unknown(_) => 4,
-            Phase::Reverting { .. } => 3,
-            Phase::Waiting { .. } | Phase::WaitingPromotion { .. } => 2,
-            Phase::Initializing(_)
-            | Phase::Progressing(_)
-            | Phase::Promoting(_)
-            | Phase::Finalising(_)
-            | Phase::Terminating { .. } => 1,
-            Phase::Steady { .. } => 0,
-        }
+    fn urgency(&self) -> Urgency {
+        Urgency::of(&self.state.phase, !self.state.conditions.is_empty() || !self.waiting.is_empty())
     }
 
     /// The name, as a link to the record.
@@ -167,9 +153,9 @@ impl Row<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{condition, open, run, steady, stop, time};
-    use super::super::state::{Standing, Then};
     use super::*;
+    use crate::record::fixture::{condition, open, run, steady, stop, time};
+    use crate::record::state::{Standing, Then};
     use proptest::prelude::*;
 
     fn instance() -> InstanceName {
