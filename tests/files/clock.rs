@@ -7,7 +7,10 @@ use crate::tree::source_dir;
 /// Who reads how much time has passed without a test that hangs on it, and what for.
 const READERS: &[(&str, &str)] = &[
     ("tests/convergence/search.rs", "it is printed"),
-    ("tests/real/controller/faults.rs", "at least so long: a slow machine takes longer"),
+    (
+        "tests/real/controller/faults.rs",
+        "at least so long, and whether a soak is over: then there is another, and longer",
+    ),
     ("tests/real/controller/measured.rs", "what is measured grows with it"),
     ("tests/real/testbed.rs", "at least so long: a slow machine takes longer"),
 ];

@@ -4,7 +4,7 @@
 mod signed;
 
 use crate::support::PROGRAM;
-use crate::support::cluster::Bed;
+use crate::support::cluster::{Bed, PATIENCE};
 use crate::support::command::{Said, example, manifest, spawn};
 use crate::support::git_server::GitServer;
 use crate::support::origin::Origin;
@@ -76,9 +76,9 @@ impl Story {
     async fn controller(&self) -> Said {
         let mut command = Command::new(PROGRAM);
         let at = |name: &str| self.home.path().join(name).display().to_string();
-        let (config, cache) = (at("installation.yaml"), at("cache"));
-        let arguments =
-            ["run", "--config", &config, "--cache", &cache, "--once", "--timeout", "2m", "--listen", "127.0.0.1:0"];
+        let (config, cache) = (format!("--config={}", at("installation.yaml")), format!("--cache={}", at("cache")));
+        let patience = format!("--timeout={}s", PATIENCE.as_secs());
+        let arguments = ["run", "--once", "--listen=127.0.0.1:0", &patience, &config, &cache];
         self.spawn(command.args(arguments)).await
     }
 

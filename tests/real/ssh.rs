@@ -2,6 +2,7 @@
 
 use crate::support::cluster::eventually;
 use crate::support::origin::Origin;
+use crate::support::port::Port;
 use crate::support::sshd::Sshd;
 use crate::support::store::{branch, draft, id, open, path, sync, write};
 use std::path::Path;
@@ -179,9 +180,8 @@ async fn a_server_that_is_away_is_asked_again() {
     let sshd = Sshd::start().await;
     let origin = sshd.origin();
     let mut config = config(&sshd, &origin, "client", "known_hosts");
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    config.url = format!("ssh://git@{}/x.git", listener.local_addr().unwrap()).parse().unwrap();
-    drop(listener);
+    let port = Port::held();
+    config.url = format!("ssh://git@{}/x.git", port.address).parse().unwrap();
     let error = look(&open(&sshd.file("cache"), config)).await;
     assert!(error.is_retriable() && error.to_string().contains("Connection refused"), "{error}");
 }

@@ -204,6 +204,18 @@ impl Origin {
         Some(object.as_blob()?.content().to_vec())
     }
 
+    /// The commits of a branch that came after that one, oldest first.
+    pub(crate) fn since(&self, branch: &str, start: &str) -> Vec<String> {
+        let repository = self.open();
+        let mut walk = repository.revwalk().expect("commits can be walked");
+        if walk.push_ref(&format!("refs/heads/{branch}")).is_err() {
+            return Vec::new();
+        }
+        walk.hide(start.parse().expect("an id")).expect("it is there");
+        walk.set_sorting(git2::Sort::TOPOLOGICAL | git2::Sort::REVERSE).expect("commits have an order");
+        walk.map(|id| id.expect("the commit is there").to_string()).collect()
+    }
+
     /// The first of the branches that match a pattern, by name; `*` stands for any part of it.
     pub(crate) fn first(&self, pattern: &str) -> Option<String> {
         let repository = self.open();

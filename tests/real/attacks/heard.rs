@@ -1,7 +1,7 @@
 //! What comes to the port that listens (attacks 68 to 73), and what is looked at beside it: the repository's number, the policy, the parts
 //! that are shipped (15, 22, 91, 95, 96). The repository is looked at once an hour, and when a webhook is signed.
 
-use super::world::{HOOK, NAME, Story, is_exposed, manifests, policy};
+use super::world::{HOOK, NAME, Story, manifests, policy};
 use super::{Row, Told, row};
 use crate::tree::source_dir;
 use aws_lc_rs::hmac;
@@ -330,10 +330,11 @@ pub(super) async fn end(story: &mut Story) {
     story.commit("owner", &[("tidegate.yaml", policy("")), ("shop/web.yaml", manifests(2))]);
     wake(story).await;
     let pull = story.asked().await;
+    let before = story.recorded();
     story.site.approve("reviewer", NAME, &pull).await;
     story.site.merge(NAME, &pull).await;
     wake(story).await;
-    story.until("the step", is_exposed).await;
+    story.entered(&before).await;
     story.rest().await;
     assert_eq!(story.api.reached(), ("web:2".to_owned(), 0));
     drop(mute);

@@ -1,7 +1,7 @@
 //! What somebody else does who answers, leads or writes in our place: a host behind ssh (attack 94), a leader that was paused (97), a
 //! record that is not ours (98).
 
-use super::world::{DECISIONS, NAME, STATE, Story, is_exposed, run};
+use super::world::{DECISIONS, NAME, STATE, Story, run};
 use super::{Row, Told, row};
 use crate::support::origin::Origin;
 use crate::support::sshd::Sshd;
@@ -70,8 +70,9 @@ pub(super) async fn behind_ssh(sshd: &Sshd) -> Story {
 
 /// Whoever runs it believes the host's key: the same process goes on, by the word that was given meanwhile.
 pub(super) async fn end_behind_ssh(story: &mut Story, sshd: &Sshd) {
+    let before = story.recorded();
     std::fs::copy(sshd.file("known_hosts"), story.path("known_hosts")).unwrap();
-    story.until("the step", is_exposed).await;
+    story.entered(&before).await;
     story.rest().await;
     assert_eq!(story.api.reached(), ("web:2".to_owned(), 0));
 }
@@ -166,7 +167,8 @@ pub(super) async fn recorded() -> Story {
 /// With the record back that was signed, the word counts that is given.
 pub(super) async fn end_recorded(story: &mut Story) {
     let pull = story.asked().await;
+    let before = story.recorded();
     story.site.merge(NAME, &pull).await;
-    story.until("the step", is_exposed).await;
+    story.entered(&before).await;
     story.rest().await;
 }

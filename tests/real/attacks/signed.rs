@@ -1,7 +1,7 @@
 //! Tips of main that nobody who may has signed (attacks 16, 87 to 90 and 92): none of them is followed. At last one is signed as it should
 //! be, and is.
 
-use super::world::{NAME, Story, is_exposed, manifests, run};
+use super::world::{NAME, Story, manifests, run};
 use super::{Row, Told, row};
 use futures::FutureExt as _;
 
@@ -172,9 +172,9 @@ pub(super) async fn begin() -> Story {
 /// With the list, the tip that was refused for want of it is followed.
 pub(super) async fn end(story: &mut Story) {
     std::fs::rename(story.path("signers.kept"), story.path("signers")).unwrap();
-    let pull = story.asked().await;
+    let (pull, before) = (story.asked().await, story.recorded());
     story.site.merge(NAME, &pull).await;
-    story.until("the step", is_exposed).await;
+    story.entered(&before).await;
     story.rest().await;
     assert_eq!(story.api.reached(), ("web:9".to_owned(), 0));
 }

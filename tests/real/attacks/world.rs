@@ -33,7 +33,7 @@ spec:
   traffic: {gatewayAPI: {httpRoute: web, service: web}, settle: 0s, drain: 0s}
   phases:
   - {name: tenth, before: {approval: pullRequest}, expose: {weight: 10}}
-  progressDeadline: 2m
+  progressDeadline: 10m
 ";
 
 /// The manifests of a version.
@@ -303,9 +303,11 @@ impl Story {
 
     /// What Git says of the rollout.
     pub(super) fn record(&self) -> Option<RolloutState> {
-        let tip = self.origin.tip(STATE)?;
-        let path = "rollouts/shop/web/state.yaml";
-        let bytes = self.origin.file(&tip, path)?;
+        self.record_in(&self.origin.tip(STATE)?)
+    }
+
+    fn record_in(&self, commit: &str) -> Option<RolloutState> {
+        let bytes = self.origin.file(commit, "rollouts/shop/web/state.yaml")?;
         tidegate::record::store::parse_state(&"shop/web".parse().unwrap(), &bytes).ok()
     }
 
@@ -328,6 +330,20 @@ impl Story {
     /// Waits until it says something like that.
     pub(super) async fn until(&self, what: &str, like: impl Fn(&RolloutState) -> bool) -> RolloutState {
         self.soon(what, async || self.record().filter(|record| like(record))).await
+    }
+
+    /// Waits until users may have reached something new since the state branch had that tip: that may be over before anybody looks.
+    pub(super) async fn entered(&self, start: &str) {
+        self.soon("the step", async || {
+            let commits = self.origin.since(STATE, start);
+            commits.iter().filter_map(|commit| self.record_in(commit)).any(|record| is_exposed(&record)).then_some(())
+        })
+        .await;
+    }
+
+    /// The tip of the state branch.
+    pub(super) fn recorded(&self) -> String {
+        self.origin.tip(STATE).expect("there are records")
     }
 
     /// Waits until the rollout rests.

@@ -165,8 +165,8 @@ async fn f_16_x_18_two_releases_live_side_by_side_and_go_one_by_one(
 async fn x_18_the_service_account_may_do_what_it_needs_and_nothing_else(places: &Places) {
     let Places { home, shop, .. } = places;
     let foreign = &places.bed.namespace("chart-foreign").await;
-    let mut wrong = Vec::new();
-    for (allowed, verb, what, namespace) in [
+    let user = (home.as_str(), "a--b-c");
+    let rights = [
         (true, "patch", "deployments.apps", shop),
         (true, "create", "events.events.k8s.io", shop),
         (true, "update", "leases.coordination.k8s.io/tidegate-b-c", home),
@@ -184,8 +184,15 @@ async fn x_18_the_service_account_may_do_what_it_needs_and_nothing_else(places: 
         (false, "list", "configmaps", foreign),
         (false, "list", "namespaces", home),
         (false, "create", "rolebindings.rbac.authorization.k8s.io", shop),
-    ] {
-        if places.may((home, "a--b-c"), verb, what, namespace).await != allowed {
+    ];
+    // The API server learns of roles a moment after they are there.
+    for (_, verb, what, namespace) in rights.iter().filter(|(allowed, ..)| *allowed) {
+        let may = async || places.may(user, verb, what, namespace).await.then_some(());
+        eventually(&format!("it may {verb} {what} in {namespace}"), may).await;
+    }
+    let mut wrong = Vec::new();
+    for (_, verb, what, namespace) in rights.iter().filter(|(allowed, ..)| !allowed) {
+        if places.may(user, verb, what, namespace).await {
             wrong.push(format!("{verb} {what} in {namespace}"));
         }
     }

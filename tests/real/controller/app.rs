@@ -28,7 +28,7 @@ pub(super) struct App<'a> {
 /// Phases by a route: a tenth after a person's word, then half. Add what comes after.
 pub(super) const GATED: &str = "  traffic:\n    gatewayAPI: {httpRoute: web, service: web}\n    settle: 0s\n    drain: 2s\n  phases:\n  \
     - {name: tenth, before: {approval: pullRequest}, expose: {weight: 10}, soak: 1s}\n  \
-    - {name: half, expose: {weight: 50}, soak: 1s}\n  progressDeadline: 90s\n";
+    - {name: half, expose: {weight: 50}, soak: 1s}\n  progressDeadline: 10m\n";
 
 /// Promoted after a word, too.
 pub(super) const PROMOTION_GATE: &str = "  promotion: {before: {approval: pullRequest}, bake: 1s}\n";

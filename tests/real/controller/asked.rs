@@ -9,8 +9,7 @@ use tidegate::record::state::Rest;
 
 /// How often the controller has looked at the repository, by its own count.
 async fn looks(world: &World) -> usize {
-    let numbers = format!("http://{}/metrics", world.listen.expect("it listens"));
-    let text = reqwest::get(numbers).await.unwrap().text().await.unwrap();
+    let text = reqwest::get(world.served("metrics")).await.unwrap().text().await.unwrap();
     let counts = text.lines().filter(|line| line.starts_with("tidegate_git_requests_total{operation=\"look-up\""));
     counts.filter_map(|line| line.rsplit_once(' ')?.1.parse::<usize>().ok()).sum()
 }
@@ -20,7 +19,7 @@ async fn at_rest_a_host_is_asked_for_news_once_for_each_poll() {
     let site = Site::Gitlab(Gitlab::start().await);
     let mut world = World::hosted("asked", &site).await;
     world.add(GATED, &App::new("web", 1));
-    world.listen = Some(std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
+    world.listens();
     let name = world.space.name.clone();
     world.start();
     world.until_steady(Rest::Initialized).await;

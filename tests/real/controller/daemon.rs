@@ -1,5 +1,6 @@
 //! DaemonSets: their own pods become new node by node, and are made anew on the way back, by the real controller.
 
+use super::stateful::{GOOD, Pods, crashes};
 use super::world::{Held, World};
 use crate::support::cluster::{Bed, eventually};
 use k8s_openapi::api::core::v1::Node;
@@ -38,21 +39,20 @@ impl Nodes {
     }
 }
 
-/// Brings a version of a DaemonSet to main, with what the test bed is told of its pods.
-fn release(world: &World, version: u8, pods: &str) {
+/// Brings a version of a DaemonSet to main.
+fn release(world: &World, version: u8, Pods { behave, within }: Pods) {
     let namespace = &world.space.name;
-    let deadline = super::stateful::deadline(pods);
     let rollout = format!(
         "apiVersion: tidegate.io/v1alpha1\nkind: Rollout\nmetadata: {{name: web, namespace: {namespace}}}\nspec:\n  \
          manifests: [web.yaml]\n  target: {{kind: DaemonSet, name: web}}\n  phases:\n  \
          - {{name: quarter, expose: {{weight: 25}}, soak: 1s}}\n  - {{name: half, expose: {{weight: 50}}, soak: 1s}}\n  \
          promotion: {{before: {{approval: pullRequest}}}}\n  \
-         progressDeadline: {deadline}s\n"
+         progressDeadline: {within}\n"
     );
     let set = format!(
         "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {{name: web}}\nspec:\n  \
          selector: {{matchLabels: {{app: web}}}}\n  template:\n    \
-         metadata: {{labels: {{app: web}}, annotations: {{{pods}}}}}\n    spec:\n      \
+         metadata: {{labels: {{app: web}}, annotations: {{{behave}}}}}\n    spec:\n      \
          nodeSelector: {{daemons: {namespace}}}\n      tolerations: [{{key: daemons, operator: Exists}}]\n      \
          containers: [{{name: main, image: \"example.test/web:{version}\"}}]\n"
     );
@@ -96,7 +96,7 @@ async fn pods_become_new_node_by_node_and_one_that_does_not_start_comes_back_as_
     for number in 0..4 {
         nodes.join(number).await;
     }
-    release(&world, 1, "");
+    release(&world, 1, GOOD);
     let id = format!("{}/web", world.space.name);
     world.watch(&id, Some(Router::OnDelete));
     world.start();
@@ -107,9 +107,7 @@ async fn pods_become_new_node_by_node_and_one_that_does_not_start_comes_back_as_
 }
 
 async fn a_pod_that_does_not_start_comes_back_as_it_was(world: &mut World) {
-    release(world, 2, "testbed/behaviour: crash");
-    let (_, why) = world.until_failed_of("web").await;
-    assert!(why.contains("quarter: not ready after 10s") && why.contains("CrashLoopBackOff"), "{why}");
+    crashes(world, "web", |version, pods| release(world, version, pods)).await;
     let checked = world.settled(&[Reason::Refused]).await;
     assert_eq!(checked.highest_weight.get(), 25);
     assert_eq!(versions(world).await, "1 1 1 1");
@@ -118,22 +116,22 @@ async fn a_pod_that_does_not_start_comes_back_as_it_was(world: &mut World) {
 
 async fn pods_of_a_daemon_set_become_new_node_by_node_as_the_record_says(world: &mut World, nodes: &Nodes) {
     world.start();
-    release(world, 3, "");
+    release(world, 9, GOOD);
     world.until_on("half").await;
     let template = "/spec/template/spec/containers/0/image";
     let moved = async || {
         let set = world.get("DaemonSet", "web").await.unwrap();
         let closed = set.pointer(template).is_some_and(|image| image == "example.test/web:1");
-        (closed && versions(world).await == "3 3 1 1").then_some(())
+        (closed && versions(world).await == "9 9 1 1").then_some(())
     };
     eventually("a half of them, and nothing is being moved", moved).await;
     nodes.join(4).await;
-    let joined = async || (versions(world).await == "3 3 1 1 1").then_some(());
+    let joined = async || (versions(world).await == "9 9 1 1 1").then_some(());
     eventually("who joins is of the promoted version", joined).await;
     world.approve("promotion").await;
     world.until_steady(Rest::Succeeded).await;
-    assert_eq!(versions(world).await, "3 3 3 3 3");
+    assert_eq!(versions(world).await, "9 9 9 9 9");
     let checked = world.settled(&[]).await;
     assert_eq!(checked.highest_weight.get(), 100);
-    at_rest(world, "example.test/web:3").await;
+    at_rest(world, "example.test/web:9").await;
 }

@@ -10,7 +10,8 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Api;
 use kube::api::ListParams;
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, watcher};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -31,9 +32,10 @@ impl Allowed {
         let counts = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&counts);
         let task = tokio::spawn(async move {
-            let mut events = watcher(budgets, config).boxed();
-            while let Some(event) = events.next().await {
-                let (Event::InitApply(budget) | Event::Apply(budget)) = event.unwrap() else { continue };
+            // A watch that breaks is opened again, and goes on from where it was.
+            let mut events = watcher(budgets, config).default_backoff().applied_objects().boxed();
+            while let Some(budget) = events.next().await {
+                let Ok(budget) = budget else { continue };
                 seen.lock().unwrap().extend(budget.status.map(|status| status.disruptions_allowed.unwrap_or(0)));
             }
         });

@@ -24,7 +24,8 @@ impl World {
     async fn refuse_version_3(&self) {
         let rule = "!object.spec.template.spec.containers.exists(c, c.image.endsWith(':3'))";
         self.bed.refuse(&self.space, "apps", "deployments", rule, "version 3 is not signed").await;
-        eventually("the policy", async || self.tries_version_3().await).await;
+        let refused = async || self.tries_version_3().await?.contains("version 3 is not signed").then_some(());
+        eventually("the policy", refused).await;
     }
 
     /// From now on admission takes all versions.

@@ -139,9 +139,10 @@ async fn none_counts_until_set(name: &str, host: &Site) {
     let kept = |record: &RolloutState| record.run.as_ref().is_some_and(|run| !run.unkept);
     let record = world.until("a branch that is kept", kept).await;
     assert!(record.consumed.len() == 1 && !is_on(&record, "tenth"), "{:?}", record.consumed);
+    let before = world.recorded();
     host.approve("owner", &name, &second).await;
     host.merge(&name, &second).await;
-    world.until("a tenth", |record| is_on(record, "tenth")).await;
+    world.until_since(&before, "a tenth", |record| is_on(record, "tenth")).await;
     world.until_steady(Rest::Succeeded).await;
     world.settled_beside(&[], &DOCTOR).await;
 }

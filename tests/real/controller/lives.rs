@@ -65,10 +65,10 @@ async fn lives(name: &str, host: &Site) {
 }
 
 async fn merged(host: &Site, world: &mut World, pull: &Value, way: Way) {
-    let name = world.space.name.clone();
+    let (name, before) = (world.space.name.clone(), world.recorded());
     let review = host.approve("reviewer", &name, pull).await;
     host.merge_by(way, &name, pull).await;
-    let record = world.until("a tenth", |record| is_on(record, "tenth")).await;
+    let record = world.until_since(&before, "a tenth", |record| is_on(record, "tenth")).await;
     let word = record.consumed.last().unwrap();
     let proven = word.proven.as_ref().unwrap();
     assert_eq!((word.proof.as_str(), json!(proven.by[0].review)), ("review", review), "{way:?}");

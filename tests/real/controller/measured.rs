@@ -25,12 +25,12 @@ use tokio_util::sync::CancellationToken;
 
 /// The candidate's pods, and nobody else's.
 const CHECKED: &str = "  checks:\n    errors:\n      prometheus:\n        provider: main\n        query: |-\n          \
-    sum(rate(http_requests_total{OURS, code=\"500\"}[1s])) / sum(rate(http_requests_total{OURS}[1s]))\n      \
+    sum(rate(http_requests_total{OURS, code=\"500\"}[2s])) / sum(rate(http_requests_total{OURS}[2s]))\n      \
     max: 0.05\n      interval: 1s\n      minSamples: 2\n";
 const OURS: &str = "namespace=\"shop\", pod=~\"web-canary-[0-9a-z]+-[0-9a-z]{5}\"";
 /// The same without a word of whose series they are.
 const COMPARED: &str = "  checks:\n    errors:\n      prometheus:\n        provider: main\n        labels: {pod: pod}\n        query: |-\n          \
-    sum(rate(http_requests_total{code=\"500\"}[1s])) / sum(rate(http_requests_total[1s]))\n      \
+    sum(rate(http_requests_total{code=\"500\"}[2s])) / sum(rate(http_requests_total[2s]))\n      \
     comparedWithStable: {ratio: {max: 1.2}, difference: {max: 0.2}}\n      interval: 1s\n      minSamples: 2\n";
 
 /// What applications that have served since `since` tell: of stable's pods half the requests fail, of the candidates' so many percent, and
@@ -69,7 +69,7 @@ impl Story {
     /// With that Prometheus, and a rollout `web` that is judged alone and one, `other`, that is judged beside stable.
     async fn begin(prometheus: &Prometheus) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let asked = Measures::new(&format!("http://{}", prometheus.address).parse().unwrap(), None).unwrap();
+        let asked = Measures::new(&format!("http://{}", prometheus.address()).parse().unwrap(), None).unwrap();
         let answers = [("main".parse().unwrap(), Provider::Prometheus(Arc::new(asked)))].into();
         let stage = Stage::new(directory.path(), Clock::default().now()).unwrap().answered(answers);
         let stage = Arc::new(stage.polled(Duration::from_secs(1)));
@@ -157,6 +157,20 @@ impl Story {
     }
 }
 
+/// From now on so many percent of what candidates answer are errors; waits until no measurement remembers what was before.
+async fn fail(fails: &AtomicU8, percent: u8, name: &str, prometheus: &Prometheus) {
+    fails.store(percent, Ordering::Relaxed);
+    let ours = OURS.replace("web", name);
+    let of = |code: &str| format!("sum(rate(http_requests_total{{{ours}{code}}}[2s]))");
+    let query = format!("{} / {}", of(", code=\"500\""), of(""));
+    eventually(&format!("{percent} % of errors of {name}"), async || {
+        let answer = prometheus.answer("query", &query).await;
+        let share: f64 = answer["data"]["result"][0]["value"][1].as_str()?.parse().ok()?;
+        ((share - f64::from(percent) / 100.0).abs() < 1e-6).then_some(())
+    })
+    .await;
+}
+
 /// Requirement C-34: a version is judged by its own pods alone, and a provider that is away speaks against none.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_prometheus_says_of_versions() {
@@ -164,7 +178,7 @@ async fn what_a_prometheus_says_of_versions() {
     let told = [("web", Arc::clone(&alone)), ("other", Arc::clone(&beside))];
     let mut prometheus = Prometheus::reading(move || page(since, &told)).await;
     let mut story = Story::begin(&prometheus).await;
-    c_34_a_prometheus_says_how_the_candidate_fares_beside_stable(&story, &beside).await;
+    c_34_a_prometheus_says_how_the_candidate_fares_beside_stable(&story, &beside, &prometheus).await;
     c_34_a_prometheus_says_how_the_candidate_fares(&story, &alone, &mut prometheus).await;
     story.settled(&[Reason::Refused]).await;
 }
@@ -190,19 +204,23 @@ async fn c_34_a_prometheus_says_how_the_candidate_fares(story: &Story, fails: &A
     story.until("web", "version 3", |record| is_steady(record, Rest::Succeeded) && record.promoted != second).await;
 
     // The candidate fails.
-    fails.store(50, Ordering::Relaxed);
+    fail(fails, 50, "web", prometheus).await;
     story.release("web", 4).await;
     let why = story.failed("web").await;
     assert!(why.starts_with("tenth: errors: 0.5 at ") && why.ends_with(" is above 0.05"), "{why}");
 }
 
 /// Beside a stable version that fails half of its requests, one that does the same is as good, and one that fails more is not.
-async fn c_34_a_prometheus_says_how_the_candidate_fares_beside_stable(story: &Story, fails: &AtomicU8) {
+async fn c_34_a_prometheus_says_how_the_candidate_fares_beside_stable(
+    story: &Story,
+    fails: &AtomicU8,
+    prometheus: &Prometheus,
+) {
     story.steady("other", Rest::Initialized).await;
     story.release("other", 2).await;
     story.steady("other", Rest::Succeeded).await;
 
-    fails.store(90, Ordering::Relaxed);
+    fail(fails, 90, "other", prometheus).await;
     story.release("other", 3).await;
     let why = story.failed("other").await;
     assert!(why.starts_with("tenth: errors: ") && why.contains(" stable's 0.5 by 0."), "{why}");
@@ -270,13 +288,8 @@ const NARROWED: &[(&str, &str)] = &[
 #[tokio::test(flavor = "multi_thread")]
 async fn c_34_a_prometheus_reads_narrowed_queries_as_they_are_meant() {
     let prometheus = Prometheus::reading(String::new).await;
-    let url = format!("http://{}/api/v1/format_query", prometheus.address);
-    let formatted = async |query: &str| {
-        let url = url::Url::parse_with_params(&url, [("query", query)]).unwrap();
-        let answer: serde_json::Value =
-            serde_json::from_slice(&reqwest::get(url).await.unwrap().bytes().await.unwrap()).unwrap();
-        answer["data"].as_str().map(str::to_owned)
-    };
+    let formatted =
+        async |query: &str| prometheus.answer("format_query", query).await["data"].as_str().map(str::to_owned);
     let [label, value] = ["pod", "web-[0-9a-z]+\\.\"}"].map(str::to_owned);
     let matcher = Matcher { label, value: Value::Like(value) };
     let checked = stream::iter(NARROWED).map(async |(query, wanted)| {

@@ -12,8 +12,8 @@ use tidegate::record::state::{Phase, Rest};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn x_5_x_6_git_refuses_cuts_lags_fails_and_says_nothing() {
     let mut world = World::new("git", &GATED.replace("weight: 10}, soak: 1s", "weight: 10}, soak: 24h")).await;
-    world.add("  progressDeadline: 90s\n", &App::worker("api", 1));
-    world.listen = Some(std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
+    world.add("  progressDeadline: 10m\n", &App::worker("api", 1));
+    world.listens();
     a_record_that_the_git_server_refuses_stops_only_its_rollout(&mut world).await;
     rejected(&world, 0).await;
     world.git.freeze();
@@ -32,7 +32,7 @@ async fn x_5_x_6_git_refuses_cuts_lags_fails_and_says_nothing() {
 
 /// Waits until so many rollouts' records are refused, by the number that an alert looks at.
 async fn rejected(world: &World, count: usize) {
-    let numbers = format!("http://{}/metrics", world.listen.expect("it listens"));
+    let numbers = world.served("metrics");
     let line = format!("tidegate_record_rejected {count}");
     eventually(&line, async || {
         let text = reqwest::get(&numbers).await.ok()?.text().await.ok()?;

@@ -15,11 +15,11 @@ use tokio::process::{Child, Command};
 
 /// Every kind of step, none of them long.
 pub(super) const QUICK: &str = "  traffic:\n    gatewayAPI: {httpRoute: web, service: web}\n    settle: 0s\n    drain: 0s\n  phases:\n  \
-    - name: half\n    expose: {weight: 50}\n  progressDeadline: 1m\n";
+    - name: half\n    expose: {weight: 50}\n  progressDeadline: 10m\n";
 
 /// A tenth until somebody says otherwise.
 const SLOW: &str = "  traffic:\n    gatewayAPI: {httpRoute: web, service: web}\n    settle: 0s\n    drain: 0s\n  phases:\n  \
-    - name: tenth\n    expose: {weight: 10}\n    soak: 1h\n  - name: half\n    expose: {weight: 50}\n    soak: 1s\n  progressDeadline: 1m\n";
+    - name: tenth\n    expose: {weight: 10}\n    soak: 1h\n  - name: half\n    expose: {weight: 50}\n    soak: 1s\n  progressDeadline: 10m\n";
 
 /// Runs the binary against a world.
 pub(super) struct Binary {
@@ -58,7 +58,8 @@ impl Binary {
 
     /// Runs it until nothing is left to do; says whether it ended by itself.
     async fn once(&self, fault: &str) -> Ended {
-        let status = self.start("one", fault, &["--once", "--timeout", "2m"]).wait().await.unwrap();
+        let patience = format!("{}s", PATIENCE.as_secs());
+        let status = self.start("one", fault, &["--once", "--timeout", &patience]).wait().await.unwrap();
         match status.code() {
             Some(0 | 3) => Ended::Settled,
             Some(code) => panic!("exit code {code}: {}", self.log("one")),
@@ -193,11 +194,10 @@ async fn the_checker_of_the_promise_sees_a_build_that_records_last(world: &World
     assert!(seen.is_err(), "a promise that was broken passed for kept");
 }
 
-/// Two processes, and which of them leads.
+/// Two processes. Which of them leads is the Lease's to say, whenever it matters: on a machine that stands still it changes hands.
 struct Two {
     binary: Binary,
     processes: [Child; 2],
-    leader: usize,
 }
 
 const NAMES: [&str; 2] = ["first", "second"];
@@ -207,9 +207,9 @@ async fn attack_97_x_12_of_two_controllers_one_leads_whoever_sleeps_or_goes() {
     let mut world = World::new("two", SLOW).await;
     let binary = Binary::new(&world);
     let processes = NAMES.map(|name| binary.start(name, "", &[]));
-    let mut two = Two { binary, processes, leader: 0 };
-    x_12_of_two_controllers_one_writes(&world, &mut two).await;
-    attack_97_x_12_a_leader_paused_across_a_hand_over_raises_nothing_afterwards(&world, &mut two).await;
+    let mut two = Two { binary, processes };
+    x_12_of_two_controllers_one_writes(&world, &two).await;
+    attack_97_x_12_a_leader_paused_across_a_hand_over_raises_nothing_afterwards(&world, &two).await;
     told_to_stop_it_gives_the_lease_back(&world, &mut two).await;
     world.release(&App::new("web", 2));
     world.until("the last one took it back", |record| is_steady(record, Rest::Reverted)).await;
@@ -217,48 +217,68 @@ async fn attack_97_x_12_of_two_controllers_one_leads_whoever_sleeps_or_goes() {
     world.settled(&[]).await;
 }
 
+/// Who has the Lease.
+async fn holder(world: &World) -> String {
+    let holder = ["get", "lease", "tidegate-it", "-o", "jsonpath={.spec.holderIdentity}"];
+    world.kubectl_at_home(&holder).await
+}
+
 impl Two {
+    /// Which of them leads.
+    async fn leader(&self, world: &World) -> usize {
+        let leads = async || {
+            let holder = holder(world).await;
+            NAMES.iter().position(|name| holder.contains(name))
+        };
+        eventually("one of them leads", leads).await
+    }
+
+    /// Stops the one that leads, in the middle of whatever it does.
+    async fn pause(&self, world: &World) -> usize {
+        loop {
+            let leader = self.leader(world).await;
+            signal(&self.processes[leader], "-STOP").await;
+            // Nobody who is stopped takes the Lease: it led when it was.
+            if holder(world).await.contains(NAMES[leader]) {
+                return leader;
+            }
+            signal(&self.processes[leader], "-CONT").await;
+        }
+    }
+
     /// Tells the one that leads to stop, and sees that the Lease is not its own any more.
     async fn ends(&mut self, world: &World) {
-        let (process, name) = (&mut self.processes[self.leader], NAMES[self.leader]);
+        let leader = self.leader(world).await;
+        let (process, name) = (&mut self.processes[leader], NAMES[leader]);
         signal(process, "-TERM").await;
         let status = tokio::time::timeout(PATIENCE, process.wait()).await.unwrap().unwrap();
         assert_eq!(status.code(), Some(0), "{}", self.binary.log(name));
-        let holder = ["get", "lease", "tidegate-it", "-o", "jsonpath={.spec.holderIdentity}"];
-        let holder = world.kubectl_at_home(&holder).await;
+        let holder = holder(world).await;
         assert!(!holder.contains(name), "{holder}");
-        self.leader = 1 - self.leader;
     }
 }
 
-async fn x_12_of_two_controllers_one_writes(world: &World, two: &mut Two) {
+async fn x_12_of_two_controllers_one_writes(world: &World, two: &Two) {
     world.until("first sight", |record| is_steady(record, Rest::Initialized)).await;
-    // Later the Lease may change hands, on a machine that stood still.
-    let standing = |name: &str| two.binary.log(name).contains("stands by");
-    let stands = eventually("one stands by", async || {
-        let [first, second] = NAMES.map(standing);
-        (first != second).then_some(usize::from(second))
-    })
-    .await;
+    let standing = |name: &&str| two.binary.log(name).contains("stands by");
+    eventually("one stands by", async || NAMES.iter().any(standing).then_some(())).await;
     world.release(&App::new("web", 2));
     let record = world.until("a tenth", is_exposed).await;
     world.decide_with(record.run.unwrap().id.as_str(), "skip", ", step: tenth");
     world.until("promotion", succeeded).await;
-    two.leader = 1 - stands;
 }
 
-async fn attack_97_x_12_a_leader_paused_across_a_hand_over_raises_nothing_afterwards(world: &World, two: &mut Two) {
+async fn attack_97_x_12_a_leader_paused_across_a_hand_over_raises_nothing_afterwards(world: &World, two: &Two) {
     world.release(&App::new("web", 3));
     world.until("a tenth", is_exposed).await;
-    signal(&two.processes[two.leader], "-STOP").await;
+    let paused = two.pause(world).await;
     // The second leads once the Lease has run out; meanwhile main goes back.
     world.release(&App::new("web", 2));
     world.until("the second took it back", |record| is_steady(record, Rest::Reverted)).await;
-    signal(&two.processes[two.leader], "-CONT").await;
+    signal(&two.processes[paused], "-CONT").await;
     world.polls(10).await;
     assert_eq!(world.weight().await, 0);
     assert!(world.record().is_some_and(|now| matches!(now.phase, Phase::Steady { .. })));
-    two.leader = 1 - two.leader;
 }
 
 async fn told_to_stop_it_gives_the_lease_back(world: &World, two: &mut Two) {

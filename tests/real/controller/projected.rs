@@ -2,7 +2,7 @@
 
 use super::app::{App, GATED};
 use super::world::{STATE, World};
-use crate::support::cluster::eventually;
+use crate::support::cluster::{PATIENCE, eventually};
 use crate::support::rights::Right;
 use serde_json::{Value, json};
 use tidegate::record::state::{Phase, Rest};
@@ -61,14 +61,15 @@ async fn c_13_kubectl_waits_for_a_promotion_and_a_missing_definition_holds_nothi
     world.kill().await;
 
     world.kubectl(&["apply", "--server-side", "-f", "-"], DEFINITION).await;
-    world.kubectl(&["wait", "--for=condition=Established", "crd/rollouts.tidegate.io"], "").await;
+    let patience = format!("--timeout={}s", PATIENCE.as_secs());
+    world.kubectl(&["wait", "--for=condition=Established", &patience, "crd/rollouts.tidegate.io"], "").await;
     // Who finds a kind that is not served yet tries again a minute later.
     let get = ["--namespace", &world.space.name, "get", "rollouts"];
     eventually("the kind is served", async || world.bed.try_kubectl(&get, "").await.ok()).await;
     world.start();
-    let wait = ["wait", "--for=create", "--timeout=120s", "rollout/web"];
+    let wait = ["wait", "--for=create", &patience, "rollout/web"];
     world.kubectl(&wait, "").await;
-    let wait = ["wait", "--for=condition=Promoted", "--timeout=120s", "rollout/web"];
+    let wait = ["wait", "--for=condition=Promoted", &patience, "rollout/web"];
     world.kubectl(&wait, "").await;
     world.release(&App::new("web", 2));
     eventually("the run is shown", async || {
@@ -95,7 +96,7 @@ async fn c_13_kubectl_waits_for_a_promotion_and_a_missing_definition_holds_nothi
     world.polls(2).await;
     assert!(matches!(world.record().unwrap().phase, Phase::Steady { .. }));
     // A main without any rollout would not be believed.
-    world.add("  progressDeadline: 90s\n", &App::worker("api", 1));
+    world.add("  progressDeadline: 10m\n", &App::worker("api", 1));
     world.remove(&["it/web.rollout.yaml", "it/web.yaml"]);
     eventually("it goes with its rollout", async || shown(&world).await.is_null().then_some(())).await;
 }

@@ -83,9 +83,10 @@ async fn x_2_x_4_attack_74_78_a_step_is_entered_on_the_review_of_somebody_else_i
 
     let third = asked(host, world, Some(&second)).await;
     host.team(&name, &["owner"]).await;
+    let before = world.recorded();
     let review = host.approve("owner", &name, &third).await;
     host.merge_by(Way::RebaseMerge, &name, &third).await;
-    let record = world.until("a tenth", |record| is_on(record, "tenth")).await;
+    let record = world.until_since(&before, "a tenth", |record| is_on(record, "tenth")).await;
     let word = record.consumed.last().unwrap();
     let proven = word.proven.as_ref().unwrap();
     assert_eq!(

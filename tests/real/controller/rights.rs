@@ -2,7 +2,7 @@
 
 use super::app::{App, ungated};
 use super::kept;
-use super::stateful;
+use super::stateful::{self, GOOD};
 use super::world::{Held, World, is_steady};
 use crate::support::audit;
 use crate::support::cluster::{Bed, eventually};
@@ -130,10 +130,9 @@ async fn x_18_every_right_that_the_chart_grants_is_used_and_no_other() {
     jobs.c_15_c_34_a_job_tries_the_candidate_out(record.last_run.unwrap().id.as_str(), "promotion");
     c_15_c_34_a_job_that_fails_takes_the_run_back(&world, &set(3, "new")).await;
     // On the way back a pod that does not start is taken away.
-    stateful::release(&world, "db", 1, "");
+    stateful::release(&world, "db", 1, GOOD);
     world.until_of("db", "first sight", |record| is_steady(record, Rest::Initialized)).await;
-    stateful::release(&world, "db", 2, "testbed/behaviour: crash");
-    world.until_of("db", "the failure", |record| matches!(record.phase, Phase::Failed { .. })).await;
+    stateful::crashes(&world, "db", |version, pods| stateful::release(&world, "db", version, pods)).await;
     let accounts = world.space.api::<ServiceAccount>();
     eventually("the old ones are gone", async || accounts.get_opt("old").await.unwrap().is_none().then_some(())).await;
     world.settled(&[Reason::Refused]).await;

@@ -2,11 +2,11 @@
 //! tried: neither is there.
 
 use super::app::{App, of};
-use super::world::{Held, World, is_on};
+use super::world::{Held, World, is_on, rollout_of};
 use super::{copies, versions};
 use crate::support::cluster::Bed;
 use serde_json::Value;
-use tidegate::record::state::Rest;
+use tidegate::record::state::{Phase, Rest, RolloutState};
 
 /// Stays at half of the requests until a person has spoken; and what is live then.
 struct Case {
@@ -16,8 +16,6 @@ struct Case {
     route: &'static str,
     /// The largest share that may be seen at the last phase.
     weight: u8,
-    /// Of pods that are not ready where nobody is led to them; where somebody is, that is seen at once.
-    deadline: &'static str,
 }
 
 const SPLIT: &str = "  - {name: testers, expose: {headers: [{x-canary: always}]}, soak: 1s}\n  \
@@ -30,7 +28,6 @@ const MESH: Case = Case {
     route: "{apiVersion: networking.istio.io/v1, kind: VirtualService, metadata: {name: web}, \
             spec: {hosts: [web.example.test], http: [{route: [{destination: {host: web}}]}]}}",
     weight: 50,
-    deadline: "90s",
 };
 
 const EDGE: Case = Case {
@@ -40,7 +37,6 @@ const EDGE: Case = Case {
     route: "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: web}, spec: {ingressClassName: nginx, rules: \
             [{host: web.example.test, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}}]}}",
     weight: 50,
-    deadline: "90s",
 };
 
 const FLIP: Case = Case {
@@ -49,12 +45,11 @@ const FLIP: Case = Case {
     phases: "  - {name: look, expose: {preview: fullSize}, soak: 1s}\n",
     route: "",
     weight: 0,
-    deadline: "30s",
 };
 
 impl Case {
-    fn spec(&self) -> String {
-        let Self { traffic, phases, deadline, .. } = self;
+    fn spec(&self, deadline: &str) -> String {
+        let Self { traffic, phases, .. } = self;
         let promotion = "  promotion: {before: {approval: pullRequest}, bake: 1s}\n";
         let spec = format!("  traffic: {traffic}\n  phases:\n{phases}{promotion}  progressDeadline: {deadline}\n");
         of(self.name, &spec)
@@ -67,12 +62,39 @@ impl Case {
     /// Begins with version 1.
     fn begins(&self, world: &mut World) {
         let route = of(self.name, self.route);
-        world.add(&self.spec(), &App { host: None, more: &route, ..App::new(self.name, 1) });
+        world.add(&self.spec("10m"), &App { host: None, more: &route, ..App::new(self.name, 1) });
     }
 
     fn release(&self, world: &World, version: u8) {
-        let route = of(self.name, self.route);
-        world.release(&App { host: None, more: &route, ..App::new(self.name, version) });
+        self.release_within(world, version, "10m");
+    }
+
+    /// Its pods have that time to become ready.
+    fn release_within(&self, world: &World, version: u8, deadline: &str) {
+        let Self { name, route, .. } = self;
+        let (rollout, route) = (rollout_of(&world.space.name, name, &self.spec(deadline)), of(name, route));
+        let app = App { host: None, more: &route, ..App::new(name, version) };
+        world.commit(&[(&format!("it/{name}.rollout.yaml"), &rollout), (&format!("it/{name}.yaml"), &app.text())]);
+    }
+
+    /// Brings a version to its last phase, whose pods fail there. Where nobody is led to them, only the deadline tells, which is short:
+    /// a machine on which the pods of a good version take longer gets another version, and more time.
+    async fn fails(&self, world: &World) {
+        let Self { name, weight, .. } = *self;
+        let deadlines: &[&str] = if weight == 0 { &["30s", "5m"] } else { &["10m"] };
+        for (version, deadline) in (3..).zip(deadlines) {
+            let runs = world.record_of(name).unwrap().next_run;
+            self.release_within(world, version, deadline);
+            let ended = |record: &RolloutState| record.next_run > runs && matches!(record.phase, Phase::Failed { .. });
+            let stands = |record: &RolloutState| is_on(record, self.last()) || ended(record);
+            let record = world.until_of(name, self.last(), stands).await;
+            if is_on(&record, self.last()) {
+                world.break_pods(&format!("{name}-canary")).await;
+                world.until_of(name, "the failure", ended).await;
+                return;
+            }
+        }
+        panic!("{name}: no version was ready within {deadlines:?}");
     }
 
     /// One version is promoted, and the next one fails.
@@ -86,10 +108,7 @@ impl Case {
         world.until_steady_of(name, Rest::Succeeded).await;
         assert_eq!(world.routes(name).await, at_rest, "{name}: as before the run");
 
-        self.release(world, 3);
-        world.until_of(name, self.last(), |record| is_on(record, self.last())).await;
-        world.break_pods(&format!("{name}-canary")).await;
-        world.until_failed_of(name).await;
+        self.fails(world).await;
         assert_eq!(world.routes(name).await, at_rest, "{name}: all is back");
         let traces = world.traces().await;
         assert!(!traces.iter().any(|trace| trace.contains(&format!("/{name}"))), "{traces:?}");

@@ -1,7 +1,7 @@
 //! The controller in this process, on threads of its own: what it still does when it is killed ends before the test goes on. A push
 //! that is under way on a thread would otherwise arrive after the next controller has looked.
 
-use std::time::Duration;
+use crate::support::cluster::PATIENCE;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
@@ -30,8 +30,7 @@ impl Running {
         let ended = (&mut self.task).await.expect_err("it only ends by being aborted");
         assert!(ended.is_cancelled(), "{ended}");
         if let Some(threads) = self.threads.take() {
-            let patience = Duration::from_secs(60);
-            tokio::task::spawn_blocking(move || threads.shutdown_timeout(patience)).await.unwrap();
+            tokio::task::spawn_blocking(move || threads.shutdown_timeout(PATIENCE)).await.unwrap();
         }
     }
 }

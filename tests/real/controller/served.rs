@@ -3,6 +3,7 @@
 use super::world::World;
 use futures::StreamExt;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, ResourceExt};
 use std::collections::BTreeMap;
@@ -23,10 +24,14 @@ impl Served {
         let seen = Arc::clone(&counts);
         let task = tokio::spawn(async move {
             let mut ready = BTreeMap::new();
-            let mut events = watcher(slices, config).boxed();
+            // A watch that breaks is opened again, and goes on from where it was.
+            let mut events = watcher(slices, config).default_backoff().boxed();
             while let Some(event) = events.next().await {
-                match event.unwrap() {
-                    Event::Init | Event::InitDone => {}
+                let Ok(event) = event else { continue };
+                let listing = matches!(event, Event::Init | Event::InitApply(_));
+                match event {
+                    Event::Init => ready.clear(),
+                    Event::InitDone => {}
                     Event::InitApply(slice) | Event::Apply(slice) => {
                         let count = slice.endpoints.iter().flatten().filter(|e| {
                             e.conditions.as_ref().is_some_and(|conditions| conditions.ready.unwrap_or(true))
@@ -35,7 +40,10 @@ impl Served {
                     }
                     Event::Delete(slice) => drop(ready.remove(&slice.name_any())),
                 }
-                seen.lock().unwrap().push(ready.values().sum());
+                // A list is one sight.
+                if !listing {
+                    seen.lock().unwrap().push(ready.values().sum());
+                }
             }
         });
         Self { counts, task }

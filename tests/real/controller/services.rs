@@ -12,7 +12,7 @@ use tidegate::record::state::{Rest, RolloutState};
 const ROLLOUT: &str = "apiVersion: tidegate.io/v1alpha1\nkind: Rollout\nmetadata: {name: web, namespace: NAMESPACE}\nspec:\n  \
     manifests: [web.yaml]\n  target: {kind: Service, name: web}\n  traffic:\n    gatewayAPI: {httpRoute: web, service: web}\n    \
     settle: 0s\n    drain: 1s\n  phases:\n  - {name: tenth, before: {approval: pullRequest}, expose: {weight: 10}, soak: 1s}\n  \
-    - {name: half, before: {approval: pullRequest}, expose: {weight: 50}, soak: 1s}\n  progressDeadline: 90s\n";
+    - {name: half, before: {approval: pullRequest}, expose: {weight: 50}, soak: 1s}\n  progressDeadline: 10m\n";
 
 /// The Service and its route.
 fn manifests(spec: &str) -> String {

@@ -8,7 +8,6 @@ use crate::support::git_host::GitHost;
 use crate::support::origin::Origin;
 use crate::support::site::Site;
 use serde_json::json;
-use std::net::SocketAddr;
 use tempfile::NamedTempFile;
 use tidegate::plan::report::Reason;
 use tidegate::record::state::Rest;
@@ -17,7 +16,6 @@ use tidegate::record::state::Rest;
 struct Told {
     world: World,
     host: &'static GitHost,
-    listen: SocketAddr,
     _secret: NamedTempFile,
 }
 
@@ -29,10 +27,8 @@ impl Told {
         let secret = NamedTempFile::new().unwrap();
         std::fs::write(secret.path(), "a-secret-of-both").unwrap();
         world.polls_once_an_hour(secret.path());
-        let listen = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        world.listen = Some(listen);
-        let config =
-            json!({"url": format!("http://{listen}/webhook"), "content_type": "json", "secret": "a-secret-of-both"});
+        world.listens();
+        let config = json!({"url": world.served("webhook"), "content_type": "json", "secret": "a-secret-of-both"});
         let events = ["push", "pull_request"];
         let wanted =
             json!({"type": "gitea", "active": true, "events": events, "branch_filter": "main", "config": config});
@@ -40,7 +36,7 @@ impl Told {
         host.want(201, "owner", "POST", &path, Some(wanted)).await;
         world.add(spec, &App::new("web", 1));
         world.start();
-        Self { world, host, listen, _secret: secret }
+        Self { world, host, _secret: secret }
     }
 
     /// Pushes a file as people do it: one that is put there by hand tells nobody.
@@ -68,14 +64,14 @@ async fn a_webhook_of_a_real_host_wakes_the_poll_and_tells_of_pull_requests() {
     let pull = open(&site, &told.world, "tenth").await;
     site.close("reviewer", &name, &pull).await;
     told.world.until_condition(Reason::Denied).await;
-    let listen = told.listen;
+    let numbers = told.world.served("metrics");
     eventually("the webhook is counted", async || {
-        let text = reqwest::get(format!("http://{listen}/metrics")).await.ok()?.text().await.ok()?;
+        let text = reqwest::get(&numbers).await.ok()?.text().await.ok()?;
         text.contains("tidegate_webhooks_total{outcome=\"signed\"} ").then_some(())
     })
     .await;
     // Who does not know the secret is heard by nobody.
-    let hook = format!("http://{listen}/webhook");
+    let hook = told.world.served("webhook");
     let request = reqwest::Client::new().post(&hook).header("x-gitea-signature", "0".repeat(64)).body("{}");
     assert_eq!(request.send().await.unwrap().status().as_u16(), 401);
 

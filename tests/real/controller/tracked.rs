@@ -60,7 +60,7 @@ async fn secrets(world: &World) -> usize {
 async fn attack_57_c_7_c_17_c_35_a_live_secret_is_a_part_of_the_version_and_told_to_nobody() {
     let target = format!("    layout: primary\n    track: {{secrets: [web]}}\n{}{PROMOTION_GATE}", ungated());
     let mut world = World::new("secrets", &target).await;
-    world.add("  progressDeadline: 90s\n", &App::worker("api", 1));
+    world.add("  progressDeadline: 10m\n", &App::worker("api", 1));
     let image = "image: \"example.test/web:1\"";
     let reads = format!("{image}, envFrom: [{{secretRef: {{name: web}}}}, {{secretRef: {{name: token}}}}]");
     world.commit(&[("it/web.yaml", &App::new("web", 1).text().replace(image, &reads))]);

@@ -2,6 +2,7 @@
 
 use super::world::World;
 use crate::support::cluster::eventually;
+use crate::support::port::Port;
 use serde_json::json;
 use tidegate::plan::report::Reason;
 
@@ -13,10 +14,10 @@ fn pod(app: &str, version: u8) -> String {
 }
 
 impl World {
-    /// Whether that pod could be made.
-    async fn takes(&self, pod: &str) -> bool {
+    /// Tries, in a dry run, to make that pod; the complaint, if it is refused.
+    async fn tries(&self, pod: &str) -> Option<String> {
         let args = ["--namespace", &self.space.name, "apply", "--dry-run=server", "-f", "-"];
-        self.bed.try_kubectl(&args, pod).await.is_ok()
+        self.bed.try_kubectl(&args, pod).await.err()
     }
 
     /// From now on no pod of that version of an app can be made.
@@ -24,26 +25,32 @@ impl World {
         let image = format!("object.spec.containers.exists(c, c.image.endsWith(':{version}'))");
         let rule = format!("!(object.metadata.labels['app'] == '{app}' && {image})");
         self.bed.refuse(&self.space, "", "pods", &rule, "there is no room").await;
-        eventually("the policy", async || (!self.takes(&pod(app, version)).await).then_some(())).await;
+        eventually("the policy", async || {
+            self.tries(&pod(app, version)).await?.contains("there is no room").then_some(())
+        })
+        .await;
     }
 
     /// Takes that back.
     pub(super) async fn accept_pods(&self, app: &str, version: u8) {
         self.bed.accept(&self.space).await;
-        eventually("no policy", async || self.takes(&pod(app, version)).await.then_some(())).await;
+        eventually("no policy", async || self.tries(&pod(app, version)).await.is_none().then_some(())).await;
     }
 
     /// Lets the controller that is started serve its numbers.
     pub(super) fn listens(&mut self) {
-        self.listen = Some(std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
+        self.listen = Some(Port::held());
+    }
+
+    /// The address of something that it serves.
+    pub(super) fn served(&self, path: &str) -> String {
+        format!("http://{}/{path}", self.listen.as_ref().expect("it listens").address)
     }
 
     /// Waits until the controller says that one rollout waits for that.
     pub(super) async fn waits_for(&self, reason: Reason) {
-        let (numbers, wanted) = (
-            format!("http://{}/metrics", self.listen.expect("it listens")),
-            format!("tidegate_waiting{{reason=\"{}\"}} 1", reason.as_str()),
-        );
+        let (numbers, wanted) =
+            (self.served("metrics"), format!("tidegate_waiting{{reason=\"{}\"}} 1", reason.as_str()));
         eventually(reason.as_str(), async || {
             let answer = reqwest::get(&numbers).await.ok()?;
             answer.text().await.ok()?.lines().any(|line| line == wanted).then_some(())

@@ -11,10 +11,10 @@ use crate::support::cluster::{Bed, PATIENCE, Space, eventually};
 use crate::support::git_host::Hosted;
 use crate::support::git_server::GitServer;
 use crate::support::origin::Origin;
+use crate::support::port::Port;
 use crate::support::promise::{Checked, Watched};
 use crate::support::site::Site;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -62,7 +62,7 @@ pub(super) struct World {
     /// What it signs its record with, as its own file says it.
     pub(super) signing: String,
     /// Where the controller that is started serves its numbers.
-    pub(super) listen: Option<SocketAddr>,
+    pub(super) listen: Option<Port>,
     watched: BTreeMap<String, Watched>,
     dir: tempfile::TempDir,
     running: Option<Running>,
@@ -223,7 +223,7 @@ impl World {
         let filter = tracing_subscriber::EnvFilter::new("tidegate=info");
         tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init().ok();
         let (installation, options, cache) = (self.installation(), self.options(Once::No), self.cache());
-        let options = Options { listen: self.listen, ..options };
+        let options = Options { listen: self.listen.as_ref().map(|port| port.address), ..options };
         self.running = Some(Running::start(async move {
             let ended = controller::run(installation, options, &cache).await;
             panic!("the controller ended: {ended:?}");

@@ -25,7 +25,7 @@ use std::time::Duration;
 use tidegate::world::kube_api::{KubeApi, World};
 
 /// How long an answer, or the next event of a watch, may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// One line of a story.
 struct Call {

@@ -1,6 +1,6 @@
 //! What the controllers of the world in a process come to, beside the real ones with fake kubelets.
 
-use crate::support::cluster::{Bed, eventually};
+use crate::support::cluster::{Bed, PATIENCE, eventually};
 use chrono::TimeDelta;
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
@@ -171,7 +171,7 @@ async fn rollouts_come_to_the_same() {
             *last.borrow_mut() = shown;
             equal.then_some(())
         };
-        let settled = tokio::time::timeout(std::time::Duration::from_secs(290), eventually(title, equal)).await;
+        let settled = tokio::time::timeout(PATIENCE / 2, eventually(title, equal)).await;
         assert!(settled.is_ok(), "{title}\nreal: {}\nsim:  {found}", last.borrow());
     }
 }
@@ -256,7 +256,7 @@ async fn updates_of_stateful_sets_come_to_the_same() {
             *last.borrow_mut() = shown;
             equal.then_some(())
         };
-        let settled = tokio::time::timeout(std::time::Duration::from_secs(290), eventually(title, equal)).await;
+        let settled = tokio::time::timeout(PATIENCE / 2, eventually(title, equal)).await;
         assert!(settled.is_ok(), "{title}\nreal: {}\nsim:  {found}", last.borrow());
     }
 }
@@ -365,7 +365,7 @@ async fn updates_of_daemon_sets_come_to_the_same() {
             *last.borrow_mut() = shown;
             equal.then_some(())
         };
-        let settled = tokio::time::timeout(std::time::Duration::from_secs(290), eventually(title, equal)).await;
+        let settled = tokio::time::timeout(PATIENCE / 2, eventually(title, equal)).await;
         assert!(settled.is_ok(), "{title}\nreal: {}\nsim:  {found}", last.borrow());
     }
     let all: Api<k8s_openapi::api::core::v1::Node> = Api::all(real.client.clone());

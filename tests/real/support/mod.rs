@@ -33,6 +33,7 @@ pub(crate) mod logs;
 pub(crate) mod origin;
 #[path = "../../support/pages.rs"]
 pub(crate) mod pages;
+pub(crate) mod port;
 pub(crate) mod prism;
 pub(crate) mod prometheus;
 #[path = "../../support/promise/mod.rs"]

@@ -1,16 +1,18 @@
-//! A real Prometheus that reads a page of this process five times a second.
+//! A real Prometheus that reads a page of this process twice a second.
 
 use super::cluster::eventually;
+use super::port::Port;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use tokio::process::{Child, Command};
+use url::Url;
 
 /// A Prometheus; it ends with this value.
 pub(crate) struct Prometheus {
     dir: tempfile::TempDir,
-    pub(crate) address: SocketAddr,
+    port: Port,
     child: Child,
 }
 
@@ -28,12 +30,25 @@ impl Prometheus {
         tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
         let dir = tempfile::tempdir().unwrap();
         let config = format!(
-            "global: {{scrape_interval: 200ms, scrape_timeout: 200ms}}\nscrape_configs:\n- job_name: app\n  \
+            "global: {{scrape_interval: 500ms, scrape_timeout: 500ms}}\nscrape_configs:\n- job_name: app\n  \
              static_configs: [{{targets: [\"{read}\"]}}]\n{others}"
         );
         std::fs::write(dir.path().join("prometheus.yml"), config).unwrap();
-        let (address, child) = start(dir.path(), "127.0.0.1:0".parse().unwrap()).await;
-        Self { dir, address, child }
+        let port = Port::held();
+        let child = start(dir.path(), port.address).await;
+        Self { dir, port, child }
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.port.address
+    }
+
+    /// What it answers to a query of its API.
+    pub(crate) async fn answer(&self, path: &str, query: &str) -> serde_json::Value {
+        let url = format!("http://{}/api/v1/{path}", self.address());
+        let url = Url::parse_with_params(&url, [("query", query)]).unwrap();
+        serde_json::from_slice(&reqwest::get(url).await.unwrap().bytes().await.unwrap()).unwrap()
     }
 
     /// Ends it; what it has stored stays.
@@ -43,12 +58,12 @@ impl Prometheus {
 
     /// Starts it again where it was.
     pub(crate) async fn go_on(&mut self) {
-        (self.address, self.child) = start(self.dir.path(), self.address).await;
+        self.child = start(self.dir.path(), self.address()).await;
     }
 }
 
-/// Starts one that keeps everything below `dir`; where it listens.
-async fn start(dir: &Path, address: SocketAddr) -> (SocketAddr, Child) {
+/// Starts one that keeps everything below `dir`, and listens there.
+async fn start(dir: &Path, address: SocketAddr) -> Child {
     let script = crate::support::root::root().join("tests/testbed/prometheus");
     let found = Command::new(script).stderr(Stdio::inherit()).output().await.unwrap();
     assert!(found.status.success(), "there is no Prometheus; the reason is said above");
@@ -62,11 +77,7 @@ async fn start(dir: &Path, address: SocketAddr) -> (SocketAddr, Child) {
     let mut command = Command::new(program.trim());
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(written).kill_on_drop(true);
     let child = command.spawn().unwrap();
-    let address = eventually("a Prometheus that listens", async || {
-        let said = std::fs::read_to_string(&log).unwrap();
-        let (_, listens) = said.split_once("\"Listening on\" address=")?;
-        said.contains("Server is ready").then(|| listens.split_whitespace().next().unwrap().parse().unwrap())
-    })
-    .await;
-    (address, child)
+    let ready = async || std::fs::read_to_string(&log).unwrap().contains("Server is ready").then_some(());
+    eventually("a Prometheus that listens", ready).await;
+    child
 }

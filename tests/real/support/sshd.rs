@@ -2,8 +2,8 @@
 
 use super::cluster::eventually;
 use super::origin::Origin;
+use super::port::Port;
 use std::fs::OpenOptions;
-use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use tokio::net::TcpStream;
@@ -16,7 +16,7 @@ const COMMANDS: [(&str, &str); 2] =
 /// The running server; it ends with this value.
 pub(crate) struct Sshd {
     dir: tempfile::TempDir,
-    address: SocketAddr,
+    port: Port,
     user: String,
     /// How it is started, one word each.
     program: Vec<String>,
@@ -46,7 +46,8 @@ impl Sshd {
             authorized += &format!("command=\"{command}\" {}", read(&format!("{key}.pub")));
         }
         std::fs::write(at("authorized"), authorized).unwrap();
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let port = Port::held();
+        let address = port.address;
         let config = format!(
             "ListenAddress {address}\nAuthorizedKeysFile {}\nUsePAM no\nStrictModes no\nPidFile none\n\
              PasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\n{more}",
@@ -57,15 +58,15 @@ impl Sshd {
         std::fs::write(at("known_hosts"), known("host.pub")).unwrap();
         std::fs::write(at("other_hosts"), known("stranger.pub")).unwrap();
         std::fs::write(at("no_hosts"), "").unwrap();
-        let child = serve(&program, dir.path(), address, "host").await;
+        let child = serve(&program, dir.path(), &port, "host").await;
         let user = said(Command::new("id").arg("-un")).await.trim().to_owned();
-        Self { dir, address, user, program, child }
+        Self { dir, port, user, program, child }
     }
 
     /// From now on it shows that key of [`Self::file`] as its own, as a host does that was set up anew, or somebody in its place.
     pub(crate) async fn show(&mut self, key: &str) {
         self.child.kill().await.unwrap();
-        self.child = serve(&self.program, self.dir.path(), self.address, key).await;
+        self.child = serve(&self.program, self.dir.path(), &self.port, key).await;
     }
 
     /// How often its log says that.
@@ -89,17 +90,17 @@ impl Sshd {
 
     /// The URL of a repository on this machine.
     pub(crate) fn url(&self, path: &Path) -> String {
-        format!("ssh://{}@{}{}", self.user, self.address, path.display())
+        format!("ssh://{}@{}{}", self.user, self.port.address, path.display())
     }
 }
 
-async fn serve(program: &[String], dir: &Path, address: SocketAddr, key: &str) -> Child {
+async fn serve(program: &[String], dir: &Path, port: &Port, key: &str) -> Child {
     let log = OpenOptions::new().create(true).append(true).open(dir.join("log")).unwrap();
     let mut command = Command::new(&program[0]);
     command.args(&program[1..]).args(["-D", "-e", "-f"]).arg(dir.join("sshd_config")).arg("-h").arg(dir.join(key));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).kill_on_drop(true);
     let child = command.spawn().unwrap();
-    eventually("an sshd that listens", async || TcpStream::connect(address).await.ok()).await;
+    eventually("an sshd that listens", async || TcpStream::connect(port.address).await.ok()).await;
     child
 }
 

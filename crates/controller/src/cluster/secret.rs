@@ -99,8 +99,13 @@ fn untold(failure: &Failure, about: &ObjectRef, what: &str) -> Outcome {
 }
 
 #[cfg(test)]
+#[path = "../../../../tests/support/listen.rs"]
+mod listen;
+
+#[cfg(test)]
 mod tests {
     use super::super::testing::Fake;
+    use super::listen::listen;
     use super::*;
     use crate::manifest::object::Kind;
     use crate::plan::action::{Action, Class, Verb};
@@ -141,7 +146,7 @@ mod tests {
         let sink = Sink::default();
         let writer = sink.clone();
         let log = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(move || writer.clone());
-        let _guard = tracing::subscriber::set_default(log.finish());
+        let _guard = listen(log.finish());
         let action = Action {
             class: Class::Advance,
             rollout: "shop/web".parse().unwrap(),

@@ -1,10 +1,10 @@
 //! People who use the application all the time: requests through the proxy, each counted.
 
-use chrono::{DateTime, Utc};
+use crate::support::cluster::eventually;
 use reqwest::header::HOST;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::task::JoinSet;
 
 /// Where the proxy listens.
@@ -15,17 +15,21 @@ const PROXY: &str = "http://127.0.0.1:18080/";
 pub(super) struct Tally {
     /// How often, by version.
     pub(super) versions: BTreeMap<String, u32>,
-    /// When a version answered last.
-    pub(super) last: BTreeMap<String, DateTime<Utc>>,
     /// What was no success: who answered, and what.
     pub(super) failed: BTreeMap<String, u32>,
+    /// The version that answered last, and how often in a row, while all was well.
+    row: (String, u32),
 }
 
 impl Tally {
     fn add(&mut self, answer: Result<(String, u16), String>) {
+        match &answer {
+            Ok((version, 200)) if *version == self.row.0 => self.row.1 += 1,
+            Ok((version, 200)) => self.row = (version.clone(), 1),
+            Ok(_) | Err(_) => self.row = Default::default(),
+        }
         match answer {
             Ok((version, code)) => {
-                self.last.insert(version.clone(), Utc::now());
                 if code != 200 {
                     *self.failed.entry(format!("version {version}: {code}")).or_default() += 1;
                 }
@@ -77,19 +81,24 @@ impl Load {
 
     /// What is answered from now on, until there are so many.
     pub(super) async fn next(&self, count: u32) -> Tally {
-        let (before, patience) = (self.tally(), Instant::now() + Duration::from_secs(120));
-        loop {
-            let now = self.tally();
-            if now.all() >= before.all() + count {
-                let since = |(version, count): (String, u32)| {
-                    let known = before.versions.get(&version).copied().unwrap_or_default();
-                    (count > known).then_some((version, count - known))
-                };
-                return Tally { versions: now.versions.into_iter().filter_map(since).collect(), ..now };
-            }
-            assert!(Instant::now() < patience, "the proxy answers too little: {now:?}");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        let before = self.tally();
+        let enough = async || Some(self.tally()).filter(|now| now.all() >= before.all() + count);
+        let now = eventually(&format!("{count} answers"), enough).await;
+        let since = |(version, count): (String, u32)| {
+            let known = before.versions.get(&version).copied().unwrap_or_default();
+            (count > known).then_some((version, count - known))
+        };
+        Tally { versions: now.versions.into_iter().filter_map(since).collect(), ..now }
+    }
+
+    /// Waits until so many answers in a row, all from now on, are that version's, and none of them is a failure: however long the
+    /// proxy takes to follow.
+    pub(super) async fn row(&self, version: u8, count: u32) {
+        let before = self.tally().all();
+        let is_long =
+            |now: &Tally| now.row.0 == version.to_string() && now.row.1 >= count && now.all() >= before + count;
+        let long = async || Some(self.tally()).filter(is_long).map(drop);
+        eventually(&format!("{count} answers of version {version} in a row"), long).await;
     }
 }
 

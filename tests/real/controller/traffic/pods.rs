@@ -9,6 +9,7 @@ use axum::http::StatusCode;
 use axum::serve::IncomingStream;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
+use kube::api::ListParams;
 use kube::runtime::reflector::{self, Store};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
@@ -26,6 +27,7 @@ type Answer = (String, String, u16);
 #[derive(Clone)]
 pub(super) struct Pods {
     known: Store<Pod>,
+    api: Api<Pod>,
     answered: Arc<Mutex<BTreeMap<Answer, u64>>>,
     requests: Arc<AtomicU64>,
 }
@@ -44,8 +46,9 @@ impl Pods {
     /// Serves port 80 of all pods, until the runtime ends.
     pub(super) async fn serve(bed: &Bed) -> Self {
         let writer = reflector::store::Writer::default();
-        let pods = Self { known: writer.as_reader(), answered: Arc::default(), requests: Arc::default() };
         let api: Api<Pod> = Api::all(bed.client().await);
+        let known = writer.as_reader();
+        let pods = Self { known, api: api.clone(), answered: Arc::default(), requests: Arc::default() };
         let events = watcher(api, watcher::Config::default()).default_backoff().reflect(writer);
         tokio::spawn(events.for_each(|_| std::future::ready(())));
         let listener = TcpListener::bind("0.0.0.0:80").await.unwrap();
@@ -65,16 +68,21 @@ impl Pods {
         page
     }
 
-    /// The pod that has this address now.
-    fn at(&self, address: IpAddr) -> Option<Arc<Pod>> {
+    /// The pod that has this address now. The proxy may know of one before we are told.
+    async fn at(&self, address: IpAddr) -> Option<Arc<Pod>> {
         let address = address.to_string();
-        self.known.find(|pod| pod.status.as_ref().and_then(|status| status.pod_ip.as_deref()) == Some(&address))
+        let is_it = |pod: &Pod| pod.status.as_ref().and_then(|status| status.pod_ip.as_deref()) == Some(&address);
+        if let Some(known) = self.known.find(is_it) {
+            return Some(known);
+        }
+        let there = ListParams::default().fields(&format!("status.podIP={address}"));
+        self.api.list(&there).await.unwrap().items.into_iter().next().map(Arc::new)
     }
 }
 
 /// The version of a pod, which is the tag of its image.
 async fn answer(ConnectInfo(Meant(address)): ConnectInfo<Meant>, State(pods): State<Pods>) -> (StatusCode, String) {
-    let Some(pod) = pods.at(address) else {
+    let Some(pod) = pods.at(address).await else {
         return (StatusCode::SERVICE_UNAVAILABLE, "no pod has this address".to_owned());
     };
     let fails: u64 = pod.annotations().get("testbed/error-percent").map_or(0, |percent| percent.parse().unwrap());

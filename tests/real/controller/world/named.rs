@@ -35,6 +35,28 @@ impl World {
         }
     }
 
+    /// Waits for a record of `web` like that in any commit of the state branch after `start`, whose tip it was: a step may be over
+    /// before anybody looks.
+    pub(in crate::controller) async fn until_since(
+        &self,
+        start: &str,
+        what: &str,
+        like: impl Fn(&RolloutState) -> bool,
+    ) -> RolloutState {
+        let rollout = format!("{}/web", self.space.name);
+        eventually(what, async || {
+            self.assert_running();
+            let commits = self.origin.since(STATE, start);
+            commits.iter().filter_map(|commit| self.record_in(commit, &rollout)).find(|record| like(record))
+        })
+        .await
+    }
+
+    /// The tip of the state branch.
+    pub(in crate::controller) fn recorded(&self) -> String {
+        self.origin.tip(STATE).expect("there are records")
+    }
+
     /// Waits until a rollout rests like that.
     pub(in crate::controller) async fn until_steady_of(&self, name: &str, how: Rest) -> RolloutState {
         self.until_of(name, &format!("Steady {how:?}"), |record| is_steady(record, how)).await
