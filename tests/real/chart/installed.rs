@@ -186,10 +186,16 @@ async fn x_18_the_service_account_may_do_what_it_needs_and_nothing_else(places: 
         (false, "create", "rolebindings.rbac.authorization.k8s.io", shop),
     ];
     // The API server learns of roles a moment after they are there.
-    for (_, verb, what, namespace) in rights.iter().filter(|(allowed, ..)| *allowed) {
-        let may = async || places.may(user, verb, what, namespace).await.then_some(());
-        eventually(&format!("it may {verb} {what} in {namespace}"), may).await;
-    }
+    let all = async || {
+        for (_, verb, what, namespace) in rights.iter().filter(|(allowed, ..)| *allowed) {
+            if !places.may(user, verb, what, namespace).await {
+                eprintln!("it may not {verb} {what} in {namespace}");
+                return None;
+            }
+        }
+        Some(())
+    };
+    eventually("all that it needs", all).await;
     let mut wrong = Vec::new();
     for (_, verb, what, namespace) in rights.iter().filter(|(allowed, ..)| !allowed) {
         if places.may(user, verb, what, namespace).await {

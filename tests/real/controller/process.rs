@@ -235,15 +235,17 @@ impl Two {
 
     /// Stops the one that leads, in the middle of whatever it does.
     async fn pause(&self, world: &World) -> usize {
-        loop {
+        let paused = async || {
             let leader = self.leader(world).await;
             signal(&self.processes[leader], "-STOP").await;
             // Nobody who is stopped takes the Lease: it led when it was.
             if holder(world).await.contains(NAMES[leader]) {
-                return leader;
+                return Some(leader);
             }
             signal(&self.processes[leader], "-CONT").await;
-        }
+            None
+        };
+        eventually("the one that leads is paused", paused).await
     }
 
     /// Tells the one that leads to stop, and sees that the Lease is not its own any more.

@@ -93,6 +93,8 @@ impl Case {
                 world.until_of(name, "the failure", ended).await;
                 return;
             }
+            let Phase::Failed { why, .. } = record.phase else { panic!("it has failed") };
+            assert!(why.contains(&format!("not ready after {deadline}")), "{why}");
         }
         panic!("{name}: no version was ready within {deadlines:?}");
     }

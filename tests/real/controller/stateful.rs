@@ -29,7 +29,8 @@ pub(super) async fn crashes(world: &World, name: &str, release: impl Fn(u8, Pods
         let failed = |record: &RolloutState| record.next_run > runs && matches!(record.phase, Phase::Failed { .. });
         let record = world.until_of(name, "the failure", failed).await;
         let Phase::Failed { why, .. } = record.phase else { panic!("it has failed") };
-        if why.contains(&format!("quarter: not ready after {within}")) && why.contains("CrashLoopBackOff") {
+        assert!(why.contains(&format!("quarter: not ready after {within}")), "{why}");
+        if why.contains("CrashLoopBackOff") {
             return mark;
         }
         said.push(why);

@@ -180,7 +180,7 @@ fn is_in_force(record: &RolloutState, step: &str) -> bool {
 /// and then nobody: all are on the version that they had before.
 async fn bad_version(behind: &Behind, users: &Users, version: u8, check: &str) {
     let (Users { name, host, people, testers }, world) = (users, &behind.world);
-    let before = if *name == "shop" { 2 } else { 1 };
+    let (start, before) = (world.bed.mark().await, if *name == "shop" { 2 } else { 1 });
     let spec = spec(name).replacen("checks: [errors, error-rate]", &format!("checks: [{check}]"), 1);
     let rollout = rollout_of(&world.space.name, name, &spec);
     let paths = [format!("it/{name}.rollout.yaml"), format!("it/{name}.yaml")];
@@ -193,7 +193,11 @@ async fn bad_version(behind: &Behind, users: &Users, version: u8, check: &str) {
     fail(world, name, version).await;
     let (_, why) = world.until_failed_of(name).await;
     assert!(why.starts_with(&format!("tenth: {check}: ")), "{why}");
-    // Sooner or later the proxy leads everybody back, and then for good.
+    let requests = world.requests_since(start).await;
+    let is_retreat = |answer: &Value| answer["metadata"]["annotations"]["tidegate.io/retreated"].is_string();
+    let mut routes = requests.iter().filter(|r| r.resource == "httproutes" && r.name == *name);
+    assert!(routes.any(|r| r.answer.as_ref().is_some_and(is_retreat)), "the route went back");
+    // Sooner or later the proxy leads everybody back, and then for good: who is led to a pod that is gone meets a failure.
     for load in [people, testers] {
         load.row(before, 1000).await;
         let tally = load.next(1000).await;

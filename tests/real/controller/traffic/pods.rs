@@ -3,7 +3,7 @@
 //!
 //! The pod's annotation `testbed/error-percent: "20"` makes that share of its answers a 500.
 
-use crate::support::cluster::Bed;
+use crate::support::cluster::{Bed, eventually};
 use axum::extract::{ConnectInfo, State, connect_info::Connected};
 use axum::http::StatusCode;
 use axum::serve::IncomingStream;
@@ -76,7 +76,8 @@ impl Pods {
             return Some(known);
         }
         let there = ListParams::default().fields(&format!("status.podIP={address}"));
-        self.api.list(&there).await.unwrap().items.into_iter().next().map(Arc::new)
+        let listed = eventually("a list of pods", async || self.api.list(&there).await.ok()).await;
+        listed.items.into_iter().next().map(Arc::new)
     }
 }
 
