@@ -3,16 +3,17 @@
 //! Each reads the record, checks that the word makes sense now, and adds one file to the decisions branch: on top of its
 //! tip, compare-and-swap, as the person whose clone it is, signed by them where it may have to be. Nothing is ever forced.
 
+mod args;
 mod check;
 mod delete;
 mod own;
 
+pub(super) use args::{AbortArgs, AdoptArgs, ApproveArgs, Asked, RetryArgs, RollbackArgs, Verb, WordArgs, person};
 pub(super) use check::{Intent, intent};
 pub(super) use delete::DeleteArgs;
 
-use self::delete::counted;
+use self::args::Ask;
 use super::Exit;
-use super::args::RepositoryArgs;
 use super::failure::Failure;
 use super::repository::{Access, Repository};
 use super::screen::{Screen, now};
@@ -21,233 +22,15 @@ use crate::gate::decisions::{loosens, through};
 use crate::git::{Draft, Edit, Keygen, Person, Pushed};
 use crate::manifest::decision::{self, Decision, DecisionAction};
 use crate::manifest::files::{Entry, Files, RepoPath};
-use crate::manifest::ids::{BlobId, CommitId, RunId};
+use crate::manifest::ids::{BlobId, CommitId};
 use crate::manifest::oid;
 use crate::manifest::proof::{By, Rule};
 use crate::record::state::{Consumed, RolloutState, Time};
-use crate::record::text::plain;
-use clap::Args;
+use crate::record::text::{count, plain};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How often a decision is put on top of a branch that moved meanwhile.
 const ATTEMPTS: usize = 3;
-
-/// What is decided.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Verb {
-    /// Let the run go on.
-    Approve {
-        /// Up to and with this step; else with the one that it waits for.
-        through: Option<String>,
-    },
-    /// Say no.
-    Deny,
-    /// End the soak.
-    Skip,
-    /// Enter nothing.
-    Hold,
-    /// Lift hold and deny.
-    Resume,
-    /// Take it back.
-    Abort,
-    /// Lift a refusal.
-    Retry {
-        /// Of this run; else the newest.
-        run: Option<RunId>,
-    },
-    /// Go back.
-    Rollback {
-        /// To this run; else to the one before.
-        to: Option<RunId>,
-    },
-    /// Take over what is live.
-    Adopt {
-        /// If it is this; else what tidegate told last.
-        live: Option<String>,
-    },
-    /// Let objects go that are more than the policy lets go at once.
-    Delete,
-}
-
-/// What all words take.
-#[derive(Debug, Clone, Args)]
-pub(super) struct WordArgs {
-    /// NAMESPACE/NAME, or the name alone if no other rollout has it
-    rollout: String,
-    /// Why, for those who read the history
-    #[arg(long, value_name = "TEXT")]
-    reason: Option<String>,
-    /// Who decides, as "Name <mail>". Default: user.name and user.email of the clone
-    #[arg(long, value_name = "PERSON", env = "TIDEGATE_AUTHOR", value_parser = person)]
-    author: Option<Person>,
-    /// Prints the file and pushes nothing
-    #[arg(long)]
-    dry_run: bool,
-    #[command(flatten)]
-    repository: RepositoryArgs,
-}
-
-/// Take a run back and refuse its revision
-#[derive(Debug, Args)]
-#[command(
-    long_about = "Takes a run back: all traffic returns to the stable version, the candidate goes, and its revision is not \
-                  started again before `tidegate retry` or a change of its manifests. Asks first; without a terminal --yes has to \
-                  be given.",
-    after_help = "Example:
-  tidegate abort shop/podinfo --reason \"checkout is slow\" --yes"
-)]
-pub(super) struct AbortArgs {
-    /// Does not ask first
-    #[arg(short, long)]
-    yes: bool,
-    #[command(flatten)]
-    word: WordArgs,
-}
-
-/// Let a run go on
-#[derive(Debug, Args)]
-#[command(
-    long_about = "Lets a run go on: opens its approval gates up to and with a step. It counts for this run alone; other \
-                  content makes another run. Windows, freezes and soaks hold as before.",
-    after_help = "Examples:
-  tidegate approve shop/podinfo
-  tidegate approve shop/podinfo --through promotion --reason \"errors flat for 10 m\"
-  tidegate approve shop/podinfo --dry-run"
-)]
-pub(super) struct ApproveArgs {
-    /// Up to and with this phase, or `promotion`. Default: the step that it waits for
-    #[arg(long, value_name = "STEP")]
-    through: Option<String>,
-    #[command(flatten)]
-    word: WordArgs,
-}
-
-/// Let a refused revision try again
-#[derive(Debug, Args)]
-#[command(
-    long_about = "Lets a revision that was refused (it failed, was aborted, or was rolled back from) start again.",
-    after_help = "Examples:
-  tidegate retry shop/podinfo
-  tidegate retry shop/podinfo --run 7-9ac41f02"
-)]
-pub(super) struct RetryArgs {
-    /// The run that met the refusal. Default: the newest
-    #[arg(long, value_name = "ID")]
-    run: Option<RunId>,
-    #[command(flatten)]
-    word: WordArgs,
-}
-
-/// Go back to a version promoted before
-#[derive(Debug, Args)]
-#[command(
-    long_about = "Goes back to a version that was promoted before, within its rollback window: prepared, then all traffic \
-                  at once, without phases, approvals, windows or freezes. The version left is refused. Asks first; \
-                  without a terminal --yes has to be given.",
-    after_help = "Examples:
-  tidegate rollback shop/podinfo --yes
-  tidegate rollback shop/podinfo --to 5-1b2c3d4e --reason \"cart is empty for some\""
-)]
-pub(super) struct RollbackArgs {
-    /// The promoted run to go back to. Default: the one before
-    #[arg(long, value_name = "RUN")]
-    to: Option<RunId>,
-    /// Does not ask first
-    #[arg(short, long)]
-    yes: bool,
-    #[command(flatten)]
-    word: WordArgs,
-}
-
-/// Take over what is live as the stable version
-#[derive(Debug, Args)]
-#[command(
-    long_about = "Takes over what is live as the stable version, where it differs from Git at first sight: no pod restarts, \
-                  and an ordinary run then leads to what main wants, gates included. `tidegate why` shows what differs. It \
-                  counts for what was live at that time alone.",
-    after_help = "Examples:
-  tidegate adopt shop/podinfo
-  tidegate adopt shop/podinfo --live 5f3c0a9d1b7e --reason \"what runs is right, Git is newer\""
-)]
-pub(super) struct AdoptArgs {
-    /// The digest that `tidegate why` tells. Default: that of what is live now
-    #[arg(long, value_name = "DIGEST")]
-    live: Option<String>,
-    #[command(flatten)]
-    word: WordArgs,
-}
-
-/// A word and all that came with it.
-#[derive(Debug)]
-pub(super) struct Asked {
-    verb: Verb,
-    args: WordArgs,
-    ask: Ask,
-}
-
-/// Whether a person is asked first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ask {
-    Yes,
-    No,
-}
-
-impl Ask {
-    fn unless(yes: bool) -> Self {
-        if yes { Self::No } else { Self::Yes }
-    }
-}
-
-impl Asked {
-    /// A word without options of its own.
-    #[must_use]
-    pub(super) fn new(verb: Verb, args: WordArgs) -> Self {
-        Self { verb, args, ask: Ask::No }
-    }
-}
-
-impl From<ApproveArgs> for Asked {
-    fn from(ApproveArgs { through, word }: ApproveArgs) -> Self {
-        Self::new(Verb::Approve { through }, word)
-    }
-}
-
-impl From<AdoptArgs> for Asked {
-    fn from(AdoptArgs { live, word }: AdoptArgs) -> Self {
-        Self::new(Verb::Adopt { live }, word)
-    }
-}
-
-impl From<RetryArgs> for Asked {
-    fn from(RetryArgs { run, word }: RetryArgs) -> Self {
-        Self::new(Verb::Retry { run }, word)
-    }
-}
-
-impl From<RollbackArgs> for Asked {
-    fn from(RollbackArgs { to, yes, word }: RollbackArgs) -> Self {
-        Self { ask: Ask::unless(yes), ..Self::new(Verb::Rollback { to }, word) }
-    }
-}
-
-impl From<AbortArgs> for Asked {
-    fn from(AbortArgs { yes, word }: AbortArgs) -> Self {
-        Self { ask: Ask::unless(yes), ..Self::new(Verb::Abort, word) }
-    }
-}
-
-/// Reads `Name <mail>`.
-pub(super) fn person(text: &str) -> Result<Person, String> {
-    let expected = || format!("{text:?} names nobody; expected \"Name <mail>\"");
-    let (name, rest) = text.split_once('<').ok_or_else(expected)?;
-    let (name, email) = (name.trim(), rest.trim_end().strip_suffix('>').ok_or_else(expected)?.trim());
-    let odd = |part: &str| part.is_empty() || part.contains(['<', '>']) || part.chars().any(char::is_control);
-    if odd(name) || odd(email) {
-        Err(expected())
-    } else {
-        Ok(Person { name: name.to_owned(), email: email.to_owned() })
-    }
-}
 
 /// Writes a decision, or shows it.
 pub(super) async fn command(asked: Asked, screen: &Screen) -> Result<Exit, Failure> {
@@ -477,7 +260,9 @@ fn subject(decision: &Decision) -> String {
         DecisionAction::Approve { through } => format!("{rollout}: approve run {run} through {through}"),
         DecisionAction::Rollback => format!("{rollout}: rollback to run {run}"),
         DecisionAction::Adopt { live } => format!("{rollout}: adopt what is live ({})", live.short()),
-        DecisionAction::Delete { objects, successor: _ } => format!("{rollout}: delete {}", counted(objects.len())),
+        DecisionAction::Delete { objects, successor: _ } => {
+            format!("{rollout}: delete {}", count(objects.len(), "object"))
+        }
         DecisionAction::Skip { step } => format!("{rollout}: skip {step} of run {run}"),
         DecisionAction::Deny
         | DecisionAction::Hold

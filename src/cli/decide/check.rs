@@ -1,7 +1,6 @@
 //! Whether a word makes sense now, and what follows from it. Pure: from the record to a decision, or to why not.
 
 use super::Verb;
-use super::delete::counted;
 use crate::cli::ui;
 use crate::gate::approval;
 use crate::manifest::decision::{Decision, DecisionAction};
@@ -12,7 +11,7 @@ use crate::plan::report::Reason;
 use crate::record::history::replaced;
 use crate::record::posture::Split;
 use crate::record::state::{Outcome, Phase, RolloutState, Run, Standing, Time};
-use crate::record::text::{exposure, place, plain, since};
+use crate::record::text::{count, exposure, place, plain, since};
 use crate::report::view::Record;
 
 /// A word that makes sense.
@@ -254,7 +253,7 @@ impl Asks<'_> {
     fn resume(&self) -> Found {
         let denied = self.state.deletions.denied().count();
         if denied > 0 && self.state.run.is_none() {
-            let next = format!("People are asked again whether {} may go.", counted(denied));
+            let next = format!("People are asked again whether {} may go.", count(denied, "object"));
             return Ok((self.state.current(), DecisionAction::Resume, next));
         }
         let run = self.open("there is nothing to resume")?;

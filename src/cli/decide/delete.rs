@@ -3,6 +3,7 @@
 use super::check::{Asks, Found};
 use super::{Ask, Asked, Verb, WordArgs};
 use crate::manifest::decision::{DecisionAction, listed};
+use crate::record::text::count;
 use clap::Args;
 use std::fmt::Write;
 
@@ -31,18 +32,13 @@ impl From<DeleteArgs> for Asked {
     }
 }
 
-/// `7 objects`.
-pub(super) fn counted(count: usize) -> String {
-    if count == 1 { "1 object".to_owned() } else { format!("{count} objects") }
-}
-
 impl Asks<'_> {
     /// How to answer what people are asked meanwhile; nothing if they are not.
     pub(super) fn asked_to_delete(&self) -> String {
         let id = &self.state.metadata;
         let Some(asked) = &self.state.deletions.asked else { return String::new() };
         let no = asked.pull.as_ref().map(|pull| format!(". No: git push origin --delete {}", pull.branch));
-        let (what, no) = (counted(asked.objects.len()), no.unwrap_or_default());
+        let (what, no) = (count(asked.objects.len(), "object"), no.unwrap_or_default());
         format!("\nPeople are asked whether {what} may go. Yes: tidegate delete {id}{no}")
     }
 
@@ -53,11 +49,12 @@ impl Asks<'_> {
         let denied = self.state.deletions.denied().count();
         let asked = asked.ok_or_else(|| match denied {
             0 => format!("nobody is asked whether objects of {id} may go: {}", self.stands()),
-            count => {
-                format!("a person said no to the deletion of {}; lift that first: tidegate resume {id}", counted(count))
+            denied => {
+                let what = count(denied, "object");
+                format!("a person said no to the deletion of {what}; lift that first: tidegate resume {id}")
             }
         })?;
-        let what = counted(asked.objects.len());
+        let what = count(asked.objects.len(), "object");
         let mut next = match &asked.successor {
             None => format!("Once tidegate has counted this, {what} of {id} are deleted:"),
             Some(_) => {

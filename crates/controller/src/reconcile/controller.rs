@@ -9,19 +9,18 @@ use super::lead::{Lead, Renewer, Standing};
 use super::pace::Pace;
 use super::project::Projector;
 use super::pull_requests::PullRequests;
+pub use super::run_error::RunError;
 use super::shell::Shell;
 use super::source::{Branches, Source, View};
 use super::table::Table;
 use super::tick::{Requeue, Term};
 use super::unobserved::UnobservedSpans;
 use super::world::{self, World};
-use crate::analysis::http::NoClient;
-use crate::cluster::connection::ClusterError;
 use crate::cluster::lease::{Inherited, Lease, LeaseAnnotations, LeaseHeld, Timing};
 use crate::cluster::store::Observed;
 use crate::cluster::watch::Watches;
-use crate::git::{GitError, InvalidUrl};
-use crate::manifest::ids::{CommitId, InvalidId, RolloutId};
+
+use crate::manifest::ids::{CommitId, RolloutId};
 use crate::manifest::installation::Installation;
 use crate::manifest::raw::Projection;
 use crate::plan::input::Git;
@@ -30,7 +29,7 @@ use crate::report::server::Readiness;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc, watch};
@@ -63,58 +62,6 @@ pub enum Once {
 
 /// What each rollout still waited on at the end; empty when all is settled.
 pub type Waiting = BTreeMap<RolloutId, Vec<Wait>>;
-
-/// Why a process cannot go on.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The installation names more or fewer clusters than one.
-    #[error("the installation names {0} clusters; this version serves exactly one")]
-    Clusters(usize),
-    /// The installation does not say which namespaces to watch.
-    #[error("the installation's caps.namespaces is empty; list the namespaces that this controller serves")]
-    NoNamespaces,
-    /// The repository's address.
-    #[error(transparent)]
-    Url(#[from] InvalidUrl),
-    /// The name of a branch.
-    #[error(transparent)]
-    Branch(#[from] InvalidId),
-    /// The Git cache.
-    #[error("failed to open the Git cache: {0}")]
-    Git(#[from] GitError),
-    /// The key that the record is signed with.
-    #[error("cannot use the signing key {}: {why}", file.display())]
-    SigningKey {
-        /// Its file.
-        file: PathBuf,
-        /// Why.
-        why: String,
-    },
-    /// The cluster.
-    #[error(transparent)]
-    Cluster(#[from] ClusterError),
-    /// A provider of measurements.
-    #[error(transparent)]
-    Provider(#[from] NoClient),
-    /// The address to listen at.
-    #[error("failed to listen at {address}: {source}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
-    /// The process cannot be told to stop.
-    #[error("failed to listen for signals: {0}")]
-    Signals(#[source] std::io::Error),
-    /// The time of `--once` is over, and this process never led.
-    #[error("never led within the time given: {0}")]
-    NeverLed(String),
-    /// A task ended that never should.
-    #[error("a background task ended: {0}")]
-    Task(String),
-}
 
 /// Runs until told to stop (SIGTERM, SIGINT), or as `options` say; then gives the Lease back.
 ///

@@ -25,6 +25,7 @@ mod project;
 pub mod propose;
 pub mod pull_requests;
 pub mod record;
+mod run_error;
 pub mod shell;
 pub mod source;
 pub mod table;
