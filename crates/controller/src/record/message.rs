@@ -45,8 +45,7 @@ pub fn commit(changes: &[Change<'_>]) -> String {
 }
 
 /// What the clusters of a record expose, in words.
-#[must_use]
-pub fn exposed(state: &RolloutState) -> String {
+pub(crate) fn exposed(state: &RolloutState) -> String {
     let mut parts: Vec<String> = state.clusters.values().filter_map(|c| exposure(&c.posture.split)).collect();
     parts.dedup();
     parts.join("; ")

@@ -149,8 +149,7 @@ impl RolloutView {
 
 impl Urgency {
     /// Of a rollout in that phase, which waits on something or on nothing.
-    #[must_use]
-    pub fn of(phase: &Phase, waits: bool) -> Self {
+    pub(crate) fn of(phase: &Phase, waits: bool) -> Self {
         match phase {
             Phase::Failed { .. } | Phase::Unknown(_) => Self::Wrong,
             Phase::Reverting { .. } => Self::Back,
