@@ -42,10 +42,15 @@ fn bare(query: &str, hash: &str) -> Option<String> {
     (!by_pod && !bare.contains(LATEST) && !bare.contains(STABLE)).then_some(bare)
 }
 
-/// Both sides of the one division or subtraction that is not inside of anything.
+/// What else joins two values, beside symbols.
+const JOINS: [&str; 4] = ["and", "or", "unless", "atan2"];
+
+/// Both sides of the one division or subtraction that is not inside of anything, if nothing else is joined there: which of two operators
+/// binds closer is nothing that a cut could tell.
 fn halves(query: &str) -> Option<(&str, &'static str, &str)> {
-    let (mut depth, mut quote, mut found) = (0_i32, None, Vec::new());
+    let (mut depth, mut quote, mut found, mut outside) = (0_i32, None, Vec::new(), String::new());
     for (at, c) in query.char_indices() {
+        outside.push(if depth == 0 && quote.is_none() { c.to_ascii_lowercase() } else { ' ' });
         match (quote, c) {
             (Some(open), c) if c == open => quote = None,
             (Some(_), _) => {}
@@ -53,8 +58,12 @@ fn halves(query: &str) -> Option<(&str, &'static str, &str)> {
             (None, '(' | '{' | '[') => depth += 1,
             (None, ')' | '}' | ']') => depth -= 1,
             (None, '/' | '-') if depth == 0 => found.push((at, if c == '/' { "ratio" } else { "difference" })),
+            (None, '*' | '%' | '^' | '+' | '=' | '!' | '<' | '>') if depth == 0 => return None,
             (None, _) => {}
         }
+    }
+    if outside.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| JOINS.contains(&word)) {
+        return None;
     }
     let [(at, how)] = found.as_slice() else { return None };
     Some((query.get(..*at)?, how, query.get(at + 1..)?))
@@ -83,6 +92,8 @@ mod tests {
             stable.clone(),
             format!("{stable} / {latest}"),
             format!("{latest} / 2 / {stable}"),
+            format!("{latest} * 2 / {stable} * 2"),
+            format!("{latest}AND {latest} / {stable}AND {stable}"),
             format!("{latest} / sum(rate(all{{hash=\"{STABLE}\"}}[1m]))"),
             format!("{latest} / sum(rate(all[1m]))"),
             format!("a{{pod=\"x\",hash=\"{LATEST}\"}}"),
