@@ -11,7 +11,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Api;
 use kube::api::ListParams;
 use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::{self, watcher};
+use kube::runtime::watcher::{self, Event, watcher};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -32,11 +32,19 @@ impl Allowed {
         let counts = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&counts);
         let task = tokio::spawn(async move {
-            // A watch that breaks is opened again, and goes on from where it was.
-            let mut events = watcher(budgets, config).default_backoff().applied_objects().boxed();
-            while let Some(budget) = events.next().await {
-                let Ok(budget) = budget else { continue };
-                seen.lock().unwrap().extend(budget.status.map(|status| status.disruptions_allowed.unwrap_or(0)));
+            let mut listed = false;
+            // A watch that breaks is opened again where it was. One that has to list anew did not see what lay between.
+            let mut events = watcher(budgets, config).default_backoff().boxed();
+            while let Some(event) = events.next().await {
+                match event {
+                    Ok(Event::Init) => assert!(!listed, "the budget was listed anew"),
+                    Ok(Event::InitDone) => listed = true,
+                    Ok(Event::InitApply(budget) | Event::Apply(budget)) => {
+                        let allowed = budget.status.map(|status| status.disruptions_allowed.unwrap_or(0));
+                        seen.lock().unwrap().extend(allowed);
+                    }
+                    Ok(Event::Delete(_)) | Err(_) => {}
+                }
             }
         });
         Self { counts, task }

@@ -262,8 +262,11 @@ impl Two {
 
 async fn x_12_of_two_controllers_one_writes(world: &World, two: &Two) {
     world.until("first sight", |record| is_steady(record, Rest::Initialized)).await;
-    let standing = |name: &&str| two.binary.log(name).contains("stands by");
-    eventually("one stands by", async || NAMES.iter().any(standing).then_some(())).await;
+    let other_stands_by = async || {
+        let other = NAMES[1 - two.leader(world).await];
+        two.binary.log(other).contains("stands by").then_some(())
+    };
+    eventually("the one that does not lead stands by", other_stands_by).await;
     world.release(&App::new("web", 2));
     let record = world.until("a tenth", is_exposed).await;
     world.decide_with(record.run.unwrap().id.as_str(), "skip", ", step: tenth");

@@ -23,15 +23,15 @@ impl Served {
         let counts = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&counts);
         let task = tokio::spawn(async move {
-            let mut ready = BTreeMap::new();
-            // A watch that breaks is opened again, and goes on from where it was.
+            let (mut ready, mut listed) = (BTreeMap::new(), false);
+            // A watch that breaks is opened again where it was. One that has to list anew did not see what lay between.
             let mut events = watcher(slices, config).default_backoff().boxed();
             while let Some(event) = events.next().await {
                 let Ok(event) = event else { continue };
                 let listing = matches!(event, Event::Init | Event::InitApply(_));
                 match event {
-                    Event::Init => ready.clear(),
-                    Event::InitDone => {}
+                    Event::Init => assert!(!listed, "the endpoints were listed anew"),
+                    Event::InitDone => listed = true,
                     Event::InitApply(slice) | Event::Apply(slice) => {
                         let count = slice.endpoints.iter().flatten().filter(|e| {
                             e.conditions.as_ref().is_some_and(|conditions| conditions.ready.unwrap_or(true))

@@ -19,7 +19,6 @@ use super::world::{self, World};
 use crate::cluster::lease::{Inherited, Lease, LeaseAnnotations, LeaseHeld, Timing};
 use crate::cluster::store::Observed;
 use crate::cluster::watch::Watches;
-
 use crate::manifest::ids::{CommitId, RolloutId};
 use crate::manifest::installation::Installation;
 use crate::manifest::raw::Projection;
