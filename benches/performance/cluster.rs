@@ -19,7 +19,7 @@ use tidegate::manifest::installation::{self, Installation};
 use tidegate::reconcile::clock::Clock;
 use tidegate::reconcile::evidence::Providers;
 use tidegate::reconcile::tick::Requeue;
-use tidegate::reconcile::world::World;
+use tidegate::reconcile::world::Backends;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::sync::Notify;
@@ -71,21 +71,21 @@ impl Real {
     }
 
     /// What a process works on that keeps its Git cache under that name.
-    pub(crate) async fn world(&self, cache: &str) -> World {
+    pub(crate) async fn world(&self, cache: &str) -> Backends {
         let source = ClusterSource::KubeconfigFile(self.space.kubeconfig.clone());
-        World {
+        Backends {
             cluster: Cluster::connect(&source, &self.installation.instance).await.unwrap(),
             store: self.repository.store(cache),
             providers: self.providers.clone(),
             clock: Clock::default(),
             pass: None,
-            carrier: None,
+            transport: None,
         }
     }
 
     /// Waits until everything was listed; a process that does nothing else.
     async fn lists(&self) {
-        let World { cluster, .. } = self.world("lists").await;
+        let Backends { cluster, .. } = self.world("lists").await;
         let woken = Arc::new(Notify::new());
         let namespaces: Vec<_> = self.installation.caps.namespaces().iter().cloned().collect();
         let watches = Watches::start(&cluster, &namespaces, &woken);

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use std::sync::Arc;
 use tidegate::manifest::desired::Rollout;
 use tidegate::plan::draft::RecordChange;
-use tidegate::reconcile::source::View;
+use tidegate::reconcile::source::GitView;
 use tidegate::record::posture::{Naming, Posture, Role, Size, Split};
-use tidegate::record::state::{ClusterState, Deletions, Phase, Promoted, Rest, RolloutState, Source, Time, Writer};
+use tidegate::record::state::{ClusterState, Deletions, Phase, Promoted, Rest, RolloutState, SetSource, Time, Writer};
 use tidegate::record::store::API_VERSION;
 use tidegate::record::unknown::Unknown;
 
@@ -149,7 +149,7 @@ pub(crate) fn now() -> Time {
 }
 
 /// The record of a rollout at rest on what main wants.
-pub(crate) fn steady(view: &View, rollout: &Rollout, seq: u64) -> RolloutState {
+pub(crate) fn steady(view: &GitView, rollout: &Rollout, seq: u64) -> RolloutState {
     let Rollout { id, path, set, .. } = rollout;
     let role = Role { set: set.id.clone(), size: Size::Declared, pods: None };
     let posture = Posture { stable: role, candidate: None, split: Split::stable(), naming: Naming::default() };
@@ -164,7 +164,7 @@ pub(crate) fn steady(view: &View, rollout: &Rollout, seq: u64) -> RolloutState {
         clusters: BTreeMap::from([(writer.cluster.clone(), cluster)]),
         writer,
         seq,
-        source: Source { commit: view.tips.main.clone().unwrap(), path: path.clone() },
+        source: SetSource { commit: view.tips.main.clone().unwrap(), path: path.clone() },
         next_run: 1,
         promoted: Some(Promoted {
             set: set.id.clone(),
@@ -192,7 +192,7 @@ pub(crate) fn steady(view: &View, rollout: &Rollout, seq: u64) -> RolloutState {
 }
 
 /// All rollouts that main wants, with what their records shall be.
-pub(crate) fn records(view: &View, seq: u64, count: usize) -> Vec<(Arc<Rollout>, RecordChange)> {
+pub(crate) fn records(view: &GitView, seq: u64, count: usize) -> Vec<(Arc<Rollout>, RecordChange)> {
     let wanted = view.main.rollouts().take(count).map(|id| Arc::clone(view.main.rollout(id).expect("it is fine")));
     let change = |rollout: Arc<Rollout>| {
         let state = Box::new(steady(view, &rollout, seq));

@@ -6,14 +6,14 @@ use crate::support::git_server::GitServer;
 use crate::support::origin::Origin;
 use std::collections::BTreeMap;
 use std::path::Path;
-use tidegate::git::{Draft, Edit, RemoteConfig, Store};
+use tidegate::git::{CommitDraft, Edit, RemoteConfig, Store};
 use tidegate::manifest::files::RepoPath;
 use tidegate::manifest::ids::{InstanceName, RolloutId, SetId};
 use tidegate::manifest::installation::Caps;
 use tidegate::plan::draft::RecordChange;
 use tidegate::reconcile::clock::Clock;
-use tidegate::reconcile::record::{Entry, Recorder, Written, author};
-use tidegate::reconcile::source::{Branches, Poll, Source, View};
+use tidegate::reconcile::record::{RecordEntry, RecordWritten, Recorder, author};
+use tidegate::reconcile::source::{Branches, GitView, Poll, Source};
 use tidegate::record::store::{self, FileEdit};
 use tidegate::report::metrics::Metrics;
 
@@ -73,7 +73,7 @@ impl Repository {
     }
 }
 
-async fn look(source: &mut Source) -> std::sync::Arc<View> {
+async fn look(source: &mut Source) -> std::sync::Arc<GitView> {
     match source.look_up(None).await {
         Poll::Changed(view) => view,
         other @ (Poll::Unchanged | Poll::Unreachable(_) | Poll::WrongRepository(_)) => panic!("{other:?}"),
@@ -81,21 +81,24 @@ async fn look(source: &mut Source) -> std::sync::Arc<View> {
 }
 
 /// Records every rollout as being at rest on what main wants.
-pub(crate) async fn record_all(store: &Store, branches: &Branches, view: &View) {
+pub(crate) async fn record_all(store: &Store, branches: &Branches, view: &GitView) {
     let changes = records(view, 1, usize::MAX);
     let sets: Vec<BTreeMap<SetId, _>> =
         changes.iter().map(|(rollout, _)| BTreeMap::from([(rollout.set.id.clone(), rollout.set.clone())])).collect();
-    let entries: BTreeMap<RolloutId, Entry<'_>> = changes
+    let entries: BTreeMap<RolloutId, RecordEntry<'_>> = changes
         .iter()
         .zip(&sets)
-        .map(|((rollout, change), sets)| (rollout.id.clone(), Entry { before: None, change, sets }))
+        .map(|((rollout, change), sets)| (rollout.id.clone(), RecordEntry { before: None, change, sets }))
         .collect();
     let (instance, metrics) = (instance(), Metrics::new());
     let waiting = BTreeMap::new();
     let recorder = Recorder { store, branches, instance: &instance, metrics: &metrics, waiting: &waiting, now: now() };
     match recorder.record(view, &entries).await {
-        Written::Done { left_out, .. } if left_out.is_empty() => {}
-        other @ (Written::Done { .. } | Written::Moved | Written::Refused(_) | Written::Away(_)) => panic!("{other:?}"),
+        RecordWritten::Done { left_out, .. } if left_out.is_empty() => {}
+        other @ (RecordWritten::Done { .. }
+        | RecordWritten::Moved
+        | RecordWritten::Refused(_)
+        | RecordWritten::Away(_)) => panic!("{other:?}"),
     }
 }
 
@@ -136,7 +139,7 @@ async fn polls(repository: &Repository, source: &mut Source) -> Finding {
 }
 
 /// 1,000 records in one commit.
-async fn commits(repository: &Repository, source: &mut Source, view: &View) -> Finding {
+async fn commits(repository: &Repository, source: &mut Source, view: &GitView) -> Finding {
     let (mut ours, mut theirs) = (Samples::default(), Samples::default());
     let tip = view.tips.state.clone().unwrap();
     let other = repository.scratch.path().join("theirs.git");
@@ -149,7 +152,7 @@ async fn commits(repository: &Repository, source: &mut Source, view: &View) -> F
     for repetition in 0..REPETITIONS {
         let changes = records(view, repetition + 2, RECORDS);
         let (edits, time) = timed(async { edits(view, &changes) }).await;
-        let draft = Draft {
+        let draft = CommitDraft {
             parent: Some(tip.clone()),
             edits: edits.clone(),
             subject: "bench".to_owned(),
@@ -175,7 +178,7 @@ async fn commits(repository: &Repository, source: &mut Source, view: &View) -> F
 }
 
 fn edits(
-    view: &View,
+    view: &GitView,
     changes: &[(std::sync::Arc<tidegate::manifest::desired::Rollout>, RecordChange)],
 ) -> BTreeMap<RepoPath, Edit> {
     let mut all = BTreeMap::new();

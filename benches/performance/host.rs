@@ -14,14 +14,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use tidegate::analysis::provider::Provider;
-use tidegate::forge::host::{Errand, Fate, Host, Pass};
+use tidegate::analysis::provider::ProviderClient;
+use tidegate::forge::host::{CallOutcome, CallPurpose, Host, Pass};
 use tidegate::git::Store;
 use tidegate::manifest::ids::RolloutId;
 use tidegate::manifest::installation::{self, Installation};
 use tidegate::reconcile::clock::Clock;
 use tidegate::reconcile::controller::{self, Once, Options};
-use tidegate::reconcile::world::{World, pass, remote};
+use tidegate::reconcile::world::{Backends, pass, remote};
 use tidegate::record::store::parse_state;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -80,7 +80,7 @@ impl Running {
 impl Story {
     async fn on(site: &Site, name: &str, fleet: &Fleet, polls: &str) -> Self {
         let mut sim = Sim::of(fleet);
-        sim.providers.insert("bench".parse().unwrap(), Provider::Prometheus(Arc::new(Meter::default())));
+        sim.providers.insert("bench".parse().unwrap(), ProviderClient::Prometheus(Arc::new(Meter::default())));
         let Hosted { origin, url } = site.repository(name).await;
         let files = fleet.files();
         let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), Some(text.as_bytes()))).collect();
@@ -90,7 +90,7 @@ impl Story {
         Self { sim, origin, installation, cache: tempfile::tempdir().unwrap() }
     }
 
-    async fn world(&self) -> World {
+    async fn world(&self) -> Backends {
         let mut world = self.sim.world(LEADER).await;
         world.pass = pass(&self.installation, &world.clock).unwrap();
         let remote = remote(&self.installation, world.pass.as_ref()).unwrap();
@@ -137,8 +137,8 @@ async fn lists() -> Finding {
     let (site, calls) = (Site::Gitlab(site), Arc::new(AtomicU32::new(0)));
     let of = installed(&site, &url, &Fleet::new("n", 1, 0), "poll: 1h").repository.forge.unwrap();
     let (counted, clock) = (Arc::clone(&calls), Clock::default());
-    let count = move |errand: Errand, _: Fate| {
-        if errand == Errand::List {
+    let count = move |errand: CallPurpose, _: CallOutcome| {
+        if errand == CallPurpose::List {
             counted.fetch_add(1, Ordering::Relaxed);
         }
     };

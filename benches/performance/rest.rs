@@ -14,7 +14,7 @@ use tidegate::git::{RemoteConfig, RemoteUrl, Store, create_bare};
 use tidegate::manifest::installation::{self, Installation};
 use tidegate::reconcile::clock::Clock;
 use tidegate::reconcile::evidence::Providers;
-use tidegate::reconcile::world::World;
+use tidegate::reconcile::world::Backends;
 use tidegate::world::kube_api::KubeApi;
 use tidegate::world::workloads::Controllers;
 use tokio::task::JoinHandle;
@@ -123,18 +123,18 @@ impl Sim {
     }
 
     /// What a process works on that has this name.
-    pub(crate) async fn world(&self, name: &str) -> World {
+    pub(crate) async fn world(&self, name: &str) -> Backends {
         let directory: PathBuf = self.scratch.path().join(name);
         std::fs::create_dir_all(&directory).unwrap();
         let remote = RemoteConfig::new(RemoteUrl::Local(self.scratch.path().join("fleet.git")));
         let home = HOME.parse().unwrap();
-        World {
+        Backends {
             cluster: Cluster::over(self.api.caller(name), home, &self.installation.instance).await.unwrap(),
             store: Store::open(&directory, remote).unwrap(),
             providers: self.providers.clone(),
             clock: Clock::default(),
             pass: None,
-            carrier: None,
+            transport: None,
         }
     }
 }

@@ -15,14 +15,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 use tidegate::analysis::judge::Range;
-use tidegate::analysis::provider::{Measures, Provider};
+use tidegate::analysis::provider::{Measures, ProviderClient};
 use tidegate::analysis::reading::{self, Reading};
 use tidegate::manifest::installation::Installation;
 use tidegate::reconcile::controller::{self, Once, Options};
 use tidegate::reconcile::evidence::Providers;
-use tidegate::reconcile::world::World;
+use tidegate::reconcile::world::Backends;
 use tidegate::world::kube_api::resource::Resource;
-use tidegate::world::kube_api::{Seen, Verb, Verdict, What};
+use tidegate::world::kube_api::{ApiVerb, FaultVerdict, SeenRequest, What};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -91,7 +91,7 @@ impl Led {
         fleet: &Fleet,
         origin: &Origin,
         mut installation: Installation,
-        world: impl AsyncFn() -> World,
+        world: impl AsyncFn() -> Backends,
     ) -> Self {
         installation.repository.poll = Duration::from_secs(5);
         let options = |once| Options { once, listen: None, identity: LEADER.to_owned() };
@@ -120,8 +120,8 @@ impl Led {
 
 /// Those who measure for [`PROVIDERS`].
 pub(crate) fn providers(meter: &Arc<Meter>) -> Providers {
-    let hangs = Provider::Prometheus(Arc::new(Hangs));
-    [("bench".parse().unwrap(), Provider::Prometheus(meter.clone())), ("hangs".parse().unwrap(), hangs)].into()
+    let hangs = ProviderClient::Prometheus(Arc::new(Hangs));
+    [("bench".parse().unwrap(), ProviderClient::Prometheus(meter.clone())), ("hangs".parse().unwrap(), hangs)].into()
 }
 
 fn fleet() -> Fleet {
@@ -142,8 +142,8 @@ pub(crate) async fn measure() -> Vec<Finding> {
     all_open(open).await;
     let written: Arc<Mutex<BTreeMap<String, SystemTime>>> = Arc::default();
     let (seen, known) = (Arc::clone(&written), Arc::clone(&meter));
-    sim.api.judge(move |asked: &Seen<'_>| {
-        let patch = matches!(asked.what, What::Request { verb: Verb::Patch, dry_run: false });
+    sim.api.judge(move |asked: &SeenRequest<'_>| {
+        let patch = matches!(asked.what, What::Request { verb: ApiVerb::Patch, dry_run: false });
         if patch && asked.resource.plural == "httproutes" && asked.subresource.is_empty() && asked.caller == LEADER {
             let told = known.doomed.lock().unwrap().get(asked.name).copied().flatten();
             if told.is_some() {
@@ -151,7 +151,7 @@ pub(crate) async fn measure() -> Vec<Finding> {
                 known.nature.free();
             }
         }
-        Verdict::Pass
+        FaultVerdict::Pass
     });
     let times = retreats(&fleet, &meter, async |name| written.lock().unwrap().get(name).copied()).await;
     sim.api.acquit();

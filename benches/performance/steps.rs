@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tidegate::world::kube_api::resource::Resource;
-use tidegate::world::kube_api::{Seen, Verb, Verdict, What};
+use tidegate::world::kube_api::{ApiVerb, FaultVerdict, SeenRequest, What};
 use tokio::time::{sleep, timeout};
 
 const RUNS: usize = 1_000;
@@ -36,12 +36,12 @@ pub(crate) async fn measure() -> Vec<Finding> {
     let led = Led::within(&sim, &fleet).await;
     let written = Written::default();
     let seen = Arc::clone(&written);
-    sim.api.judge(move |asked: &Seen<'_>| {
-        let patch = matches!(asked.what, What::Request { verb: Verb::Patch, dry_run: false });
+    sim.api.judge(move |asked: &SeenRequest<'_>| {
+        let patch = matches!(asked.what, What::Request { verb: ApiVerb::Patch, dry_run: false });
         if patch && asked.resource.plural == "httproutes" && asked.subresource.is_empty() && asked.caller == LEADER {
             seen.lock().unwrap().entry(asked.name.to_owned()).or_default().push(Instant::now());
         }
-        Verdict::Pass
+        FaultVerdict::Pass
     });
     let routes = Resource::of_kind("gateway.networking.k8s.io/v1", "HTTPRoute").unwrap();
     let through = async {

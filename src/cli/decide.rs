@@ -1,6 +1,6 @@
 //! The verbs that decide: `approve`, `deny`, `skip`, `hold`, `resume`, `abort`, `retry`, `rollback`, `adopt`, `delete`.
 //!
-//! Each reads the record, checks that the word makes sense now, and adds one file to the decisions branch: on top of its
+//! Each reads the record, checks that the decision makes sense now, and adds one file to the decisions branch: on top of its
 //! tip, compare-and-swap, as the person whose clone it is, signed by them where it may have to be. Nothing is ever forced.
 
 mod args;
@@ -8,23 +8,23 @@ mod check;
 mod delete;
 mod own;
 
-pub(super) use args::{AbortArgs, AdoptArgs, ApproveArgs, Asked, RetryArgs, RollbackArgs, Verb, WordArgs, person};
+pub(super) use args::{AbortArgs, AdoptArgs, ApproveArgs, Asked, DecisionArgs, RetryArgs, RollbackArgs, Verb, person};
 pub(super) use check::{Intent, intent};
 pub(super) use delete::DeleteArgs;
 
 use self::args::Ask;
 use super::Exit;
+use super::decisions;
 use super::failure::Failure;
 use super::repository::{Access, Repository};
 use super::screen::{Screen, now};
-use super::words;
 use crate::gate::decisions::{loosens, through};
-use crate::git::{Draft, Edit, Keygen, Person, Pushed};
+use crate::git::{CommitDraft, Edit, Keygen, Person, Pushed};
 use crate::manifest::decision::{self, Decision, DecisionAction};
 use crate::manifest::files::{Entry, Files, RepoPath};
 use crate::manifest::ids::{BlobId, CommitId};
 use crate::manifest::oid;
-use crate::manifest::proof::{By, Rule};
+use crate::manifest::proof::{ApprovalRule, By};
 use crate::record::state::{Consumed, RolloutState, Time};
 use crate::record::text::{count, plain};
 use std::collections::{BTreeMap, BTreeSet};
@@ -84,10 +84,10 @@ pub(super) async fn command(asked: Asked, screen: &Screen) -> Result<Exit, Failu
     )))
 }
 
-/// What signs the word, where signatures prove it.
+/// What signs the decision, where signatures prove it.
 fn keygen(repository: &Repository, state: &RolloutState, action: &DecisionAction) -> Result<Option<Keygen>, Failure> {
     let rule = rule(state).filter(|rule| rule.by == By::Signatures && loosens(action));
-    let Some(Rule { approvers, .. }) = rule else { return Ok(None) };
+    let Some(ApprovalRule { approvers, .. }) = rule else { return Ok(None) };
     let keygen = repository.keygen()?;
     keygen.map(Some).ok_or_else(|| {
         Failure::failed(format!(
@@ -99,8 +99,8 @@ fn keygen(repository: &Repository, state: &RolloutState, action: &DecisionAction
     })
 }
 
-/// Whose word lets the rollout go further, and what proves it, as far as the record tells.
-pub(super) fn rule(state: &RolloutState) -> Option<Rule> {
+/// Whose decision lets the rollout go further, and what proves it, as far as the record tells.
+pub(super) fn rule(state: &RolloutState) -> Option<ApprovalRule> {
     state.rule(state.policy.as_ref().and_then(|policy| policy.said.rule.as_ref()))
 }
 
@@ -108,13 +108,13 @@ fn listed(names: &BTreeSet<String>) -> String {
     names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// Why a word that is pushed would not count, where the open run asks for reviews, or for what nothing can prove.
+/// Why a decision that is pushed would not count, where the open run asks for reviews, or for what nothing can prove.
 fn unproven(state: &RolloutState, action: &DecisionAction) -> Option<String> {
     let deletes = matches!(action, DecisionAction::Delete { .. });
-    // At rest nobody knows who waits for a word; a deletion alone is asked for then.
+    // At rest nobody knows who waits for a decision; a deletion alone is asked for then.
     let run = state.run.as_ref().map(|run| &run.id).filter(|_| loosens(action));
     let who = if deletes { state.metadata.to_string() } else { format!("run {}", run?) };
-    let Rule { approvers, approvals, trust: _, by } = rule(state)?;
+    let ApprovalRule { approvers, approvals, trust: _, by } = rule(state)?;
     let names = listed(&approvers);
     match by {
         By::Reviews => {}
@@ -158,7 +158,7 @@ impl Place {
         let branch = repository.decisions_branch()?;
         let tip = repository.tip(&branch).cloned();
         let files = match &tip {
-            Some(tip) => repository.files(&branch, tip, &words::directory(&decision.rollout)?).await?,
+            Some(tip) => repository.files(&branch, tip, &decisions::directory(&decision.rollout)?).await?,
             None => Files::new(),
         };
         let (path, text) = file(decision, &files, &state.consumed).map_err(Failure::failed)?;
@@ -174,7 +174,7 @@ impl Place {
         keygen: Option<Keygen>,
         now: Time,
     ) -> Result<Option<CommitId>, Failure> {
-        let draft = Draft {
+        let draft = CommitDraft {
             parent: self.tip.clone(),
             edits: BTreeMap::from([(self.path.clone(), Edit::Write(self.text.as_bytes().into()))]),
             subject: subject(decision),
@@ -216,7 +216,7 @@ fn file(decision: &Decision, files: &Files, consumed: &[Consumed]) -> Result<(Re
         let (path, text) = decision::print(decision, number);
         let is_approval = matches!(decision.action, DecisionAction::Approve { .. });
         let letter = oid::blob(text.as_bytes());
-        let was_counted = consumed.iter().any(|word| word.path == path && word.blob == letter);
+        let was_counted = consumed.iter().any(|decision| decision.path == path && decision.blob == letter);
         let is_there = matches!(files.get(&path), Some(Entry::File { blob, .. }) if *blob == letter);
         if !is_approval && is_there && !was_counted {
             return Err(format!("{path} is on the decisions branch already; tidegate counts it at its next look"));
@@ -228,8 +228,9 @@ fn file(decision: &Decision, files: &Files, consumed: &[Consumed]) -> Result<(Re
             return Ok((path, text));
         };
         if is_approval {
-            let known = |blob: &BlobId| consumed.iter().find(|word| word.path == path && word.blob == *blob);
-            let is_void = |blob: &BlobId| known(blob).is_some_and(|word| word.void.is_some());
+            let known =
+                |blob: &BlobId| consumed.iter().find(|decision| decision.path == path && decision.blob == *blob);
+            let is_void = |blob: &BlobId| known(blob).is_some_and(|decision| decision.void.is_some());
             if let Entry::File { blob, .. } = there
                 && is_void(blob)
             {

@@ -74,4 +74,4 @@ macro_rules! from {
     };
 }
 
-from!(crate::git::GitError, tidegate_world::stage::StageError, std::io::Error, serde_json::Error);
+from!(crate::git::GitError, tidegate_world::simulation::SimulationError, std::io::Error, serde_json::Error);

@@ -18,7 +18,7 @@ use std::fs;
 use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
 use tidegate_import::{
-    self as import, Expected, Fate, Imported, MOST_FILES, Made, Refused, Told, Tool, converted, manifests, written,
+    self as import, Expected, Fate, Imported, MOST_FILES, Made, RefusedCheck, Told, Tool, converted, manifests, written,
 };
 
 /// Make rollouts of what Flagger or Argo Rollouts read
@@ -213,7 +213,7 @@ pub(super) fn differences(imported: &Imported, ink: Ink) -> String {
     if !refused.is_empty() {
         let _ = writeln!(out, "\n{}", ink.bold("To be written anew, as tidegate validate refuses these queries:"));
     }
-    for Refused { file, check, why } in refused {
+    for RefusedCheck { file, check, why } in refused {
         let _ = writeln!(out, "  {file}: {check}: {why}");
     }
     if !providers.is_empty() {

@@ -7,7 +7,7 @@ use super::import;
 use super::screen::Screen;
 use super::ui::Ink;
 use crate::forge::branch::propose_prefix;
-use crate::forge::settings::{Branch, Settings};
+use crate::forge::settings::{ProtectedBranch, Settings};
 use crate::manifest::ids::{InstanceName, Namespace};
 use crate::manifest::installation;
 use crate::manifest::policy;
@@ -124,7 +124,7 @@ fn policy_of(tenants: &str) -> Made {
 /// The settings of a host's branches.
 fn in_words(settings: &Settings<'_>, ink: Ink) -> String {
     let mut text = format!("\n{}\n", ink.bold("To be set on the Git host, before the controller starts:"));
-    for branch in Branch::ALL {
+    for branch in ProtectedBranch::ALL {
         let _ = writeln!(text, "  {}\n    {}", settings.name(branch), settings.words(branch));
     }
     let (propose, account) = (propose_prefix(settings.instance), settings.account);
@@ -152,7 +152,7 @@ fn as_commands(settings: &Settings<'_>, kind: installation::HostKind, ink: Ink) 
         };
         let _ = writeln!(text, "  ID=NUMBER  # \"id\" in https://api.github.com/{known}");
     }
-    for branch in Branch::ALL {
+    for branch in ProtectedBranch::ALL {
         let _ = writeln!(text, "  {}", settings.command(kind, "$api", branch, None));
     }
     text

@@ -8,6 +8,7 @@ mod args;
 mod cache;
 mod completions;
 mod decide;
+mod decisions;
 mod demo;
 mod diff;
 mod doctor;
@@ -28,7 +29,6 @@ mod tracked;
 mod ui;
 pub mod validate;
 mod why;
-mod words;
 
 use args::Cli;
 

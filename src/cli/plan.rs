@@ -13,7 +13,7 @@ use super::validate;
 use crate::manifest::ids::CheckName;
 use crate::manifest::load::Loaded;
 use crate::manifest::policy;
-pub(super) use crate::plan::outlook::Change;
+pub(super) use crate::plan::outlook::Effect;
 use crate::record::state::Time;
 use crate::record::text::plain;
 use crate::report::view::Records;
@@ -77,7 +77,7 @@ pub(super) struct PlannedView {
     /// Its file.
     pub path: String,
     /// In a word.
-    pub change: Change,
+    pub change: Effect,
     /// In a sentence.
     pub message: String,
     /// When whom its run lets in, in a sentence.
@@ -142,7 +142,7 @@ pub(super) async fn command(args: PlanArgs, screen: &Screen) -> Result<Exit, Fai
         live::add(&mut plan, &loaded, repository, kubeconfig, now).await?;
     }
     if !args.all {
-        plan.rollouts.retain(|planned| planned.change != Change::None || !planned.actions.is_empty());
+        plan.rollouts.retain(|planned| planned.change != Effect::None || !planned.actions.is_empty());
     }
     screen.show(&plan, |plan, ink| text(plan, now, ink))?;
     Ok(if loaded.errors().is_empty() { Exit::Done } else { Exit::Findings })
@@ -254,19 +254,19 @@ fn indented(text: &str) -> String {
     text.lines().map(|line| format!("  {line}\n")).collect()
 }
 
-fn head(change: Change) -> (&'static str, Paint) {
+fn head(change: Effect) -> (&'static str, Paint) {
     match change {
-        Change::None => ("nothing", Ink::dim),
-        Change::FirstSight => ("first sight", Ink::busy),
-        Change::Direct => ("applied directly", Ink::busy),
-        Change::Run => ("a run starts", Ink::busy),
-        Change::UnderWay => ("under way", Ink::busy),
-        Change::Supersedes => ("supersedes the open run", Ink::warn),
-        Change::TakesBack => ("takes the open run back", Ink::warn),
-        Change::Refused => ("refused", Ink::bad),
-        Change::Rejected => ("rejected", Ink::bad),
-        Change::Removed => ("removed", Ink::warn),
-        Change::Held => ("held", Ink::bad),
+        Effect::None => ("nothing", Ink::dim),
+        Effect::FirstSight => ("first sight", Ink::busy),
+        Effect::Direct => ("applied directly", Ink::busy),
+        Effect::Run => ("a run starts", Ink::busy),
+        Effect::UnderWay => ("under way", Ink::busy),
+        Effect::Supersedes => ("supersedes the open run", Ink::warn),
+        Effect::TakesBack => ("takes the open run back", Ink::warn),
+        Effect::Refused => ("refused", Ink::bad),
+        Effect::Rejected => ("rejected", Ink::bad),
+        Effect::Removed => ("removed", Ink::warn),
+        Effect::Held => ("held", Ink::bad),
     }
 }
 

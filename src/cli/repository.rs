@@ -6,7 +6,7 @@ use super::cache::Cache;
 use super::failure::Failure;
 use super::run;
 use crate::forge::branch;
-use crate::git::{GitError, Keygen, Lent, Made, Person, RefName, RemoteConfig, RemoteUrl, Store, WorkingCopy};
+use crate::git::{Authorship, GitError, Keygen, Lent, Person, RefName, RemoteConfig, RemoteUrl, Store, WorkingCopy};
 use crate::manifest::desired::{Set, Target};
 use crate::manifest::diagnostic::Diagnostic;
 use crate::manifest::files::{Entry, Files, Had, RepoPath};
@@ -14,7 +14,7 @@ use crate::manifest::ids::{CommitId, InstanceName, RolloutId, SetId};
 use crate::manifest::installation::Caps;
 use crate::manifest::load::{self, Emptiness, Loaded, Rejected};
 use crate::manifest::set::{self, SetFiles};
-use crate::plan::input::{Branch, Content};
+use crate::plan::input::{HeadContent, RequestBranch};
 use crate::reconcile::clock::Clock;
 use crate::reconcile::world;
 use crate::record::history;
@@ -140,11 +140,12 @@ impl Repository {
 
     /// The requests about a rollout, by the names of their branches. What they would bring is for the controller to read.
     #[must_use]
-    pub(super) fn proposals(&self, id: &RolloutId) -> BTreeMap<String, Branch> {
+    pub(super) fn proposals(&self, id: &RolloutId) -> BTreeMap<String, RequestBranch> {
         let prefix = format!("{}{id}/", branch::propose_prefix(&self.instance));
         let ours = self.tips.iter().filter(|(name, _)| name.short().starts_with(&prefix));
-        let unread = || Content::Unread("the controller reads it".to_owned());
-        ours.map(|(name, head)| (name.short().to_owned(), Branch { head: head.clone(), content: unread() })).collect()
+        let unread = || HeadContent::Unread("the controller reads it".to_owned());
+        ours.map(|(name, head)| (name.short().to_owned(), RequestBranch { head: head.clone(), content: unread() }))
+            .collect()
     }
 
     /// The root of the working copy that the command runs in.
@@ -179,7 +180,7 @@ impl Repository {
     }
 
     /// The commits that made a version, as far as the clone tells that this was started in.
-    pub(super) fn authors(&self, tip: &CommitId, before: &[BTreeMap<RepoPath, Had>]) -> Vec<Made> {
+    pub(super) fn authors(&self, tip: &CommitId, before: &[BTreeMap<RepoPath, Had>]) -> Vec<Authorship> {
         self.copy.authors(tip, before).unwrap_or_default()
     }
 

@@ -8,7 +8,7 @@ use super::repository::{Access, Repository, named};
 use super::screen::{Screen, now};
 use super::ui::{Ink, Paint, Table};
 use crate::forge::branch;
-use crate::git::{Draft, Keys, Person, Pushed, Sealed, Verdict};
+use crate::git::{CommitDraft, Keys, Person, Pushed, Sealed, SignatureVerdict};
 use crate::manifest::ids::CommitId;
 use crate::sign::{PublicKey, SigningKey};
 use clap::{Args, Subcommand};
@@ -150,10 +150,10 @@ struct SealView {
 impl From<&Sealed> for SealView {
     fn from(sealed: &Sealed) -> Self {
         let (verdict, key) = match &sealed.verdict {
-            Verdict::Trusted(key) => ("trusted", Some(key)),
-            Verdict::Foreign(key) => ("foreign", Some(key)),
-            Verdict::Unsigned => ("unsigned", None),
-            Verdict::Void(_) => ("void", None),
+            SignatureVerdict::Trusted(key) => ("trusted", Some(key)),
+            SignatureVerdict::Foreign(key) => ("foreign", Some(key)),
+            SignatureVerdict::Unsigned => ("unsigned", None),
+            SignatureVerdict::Void(_) => ("void", None),
         };
         Self {
             commit: sealed.commit.clone(),
@@ -259,7 +259,8 @@ async fn vouched(args: &VouchArgs, of: Option<&CommitId>, screen: &Screen) -> Re
         return Err(Failure::failed("nothing was written"));
     }
     let body = args.reason.clone().map_or(String::new(), |reason| format!("{}\n", crate::record::text::plain(&reason)));
-    let draft = Draft { parent: None, edits: BTreeMap::new(), subject: subject.clone(), body, author, time: now() };
+    let draft =
+        CommitDraft { parent: None, edits: BTreeMap::new(), subject: subject.clone(), body, author, time: now() };
     let commit = repository.store.vouch(draft, &tip, of, Arc::clone(&key)).await?;
     match repository.store.push(&branch, Some(&tip), &commit, None).await? {
         Pushed::Done { .. } => {

@@ -1,6 +1,6 @@
 //! What people see: every help text, and records in all the states that matter.
 
-use super::fixture::{self, past, stop, time};
+use super::fixture::{self, past, position, time};
 use super::status::{table, verdict};
 use super::ui::Ink;
 use super::why::{text, why};
@@ -10,11 +10,11 @@ use crate::manifest::desired::{Plan, Router};
 use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::ids::RunId;
 use crate::manifest::load::Rejected;
-use crate::manifest::proof::{By, Rule};
+use crate::manifest::proof::{ApprovalRule, By};
 use crate::manifest::raw::Trust;
 use crate::record::posture::Split;
 use crate::record::state::{
-    Clock, Condition, Consumed, Outcome, Phase, Pull, RolloutState, Route, Standing, Stop, Then, Time, Void,
+    Condition, Consumed, Outcome, Phase, Position, Pull, RolloutState, Route, Serving, StepClock, Then, Time, Void,
 };
 use crate::report::view::{Record, Records, RolloutView, StatusView, rollouts};
 use clap::CommandFactory;
@@ -69,8 +69,8 @@ pub(crate) fn soaking() -> Record {
 /// Run 7 is on `tenth`, whose pods are not ready.
 pub(crate) fn unreached() -> Record {
     let Record { mut state, plan } = soaking();
-    let clock = Clock::entered(time("10:01:00"));
-    state.phase = Phase::Progressing(Stop { clock, ..stop("tenth") });
+    let clock = StepClock::entered(time("10:01:00"));
+    state.phase = Phase::Progressing(Position { clock, ..position("tenth") });
     Record { state: named(state, "unreached"), plan }
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn unreached() -> Record {
 pub(crate) fn waiting() -> Record {
     let Record { mut state, plan } = soaking();
     let next = "tenth".parse().unwrap();
-    state.phase = Phase::Waiting { at: Some(stop("testers")), next, since: time("09:50:00") };
+    state.phase = Phase::Waiting { at: Some(position("testers")), next, since: time("09:50:00") };
     let act = "merge tidegate/prod/propose/shop/waiting/7-07070707-tenth into the decisions branch, or: tidegate approve \
                shop/waiting";
     state.conditions = vec![condition("Approval", "tenth waits for a person's word", Some(act))];
@@ -92,7 +92,7 @@ pub(crate) fn waiting() -> Record {
 /// Run 7 waits for its promotion.
 pub(crate) fn promotion() -> Record {
     let Record { mut state, plan } = soaking();
-    state.phase = Phase::WaitingPromotion { at: stop("half"), since: time("10:00:00") };
+    state.phase = Phase::WaitingPromotion { at: position("half"), since: time("10:00:00") };
     state.conditions = vec![condition("Approval", "promotion waits for a person's word", None)];
     Record { state: named(state, "promotion"), plan }
 }
@@ -101,14 +101,14 @@ pub(crate) fn promotion() -> Record {
 pub(crate) fn reverting() -> Record {
     let Record { mut state, plan } = soaking();
     let why = "tenth: error-rate 0.2 > 0.01 \u{202e}evil".to_owned();
-    state.phase = Phase::Reverting { stop: stop("return"), why, then: Then::Failed };
+    state.phase = Phase::Reverting { position: position("return"), why, then: Then::Failed };
     Record { state: named(state, "reverting"), plan }
 }
 
 /// Run 7 is past its promotion.
 pub(crate) fn finalising() -> Record {
     let Record { mut state, plan } = soaking();
-    state.phase = Phase::Finalising(stop("return"));
+    state.phase = Phase::Finalising(position("return"));
     Record { state: named(state, "finalising"), plan }
 }
 
@@ -116,7 +116,7 @@ pub(crate) fn finalising() -> Record {
 pub(crate) fn failed() -> Record {
     let mut state = named(fixture::steady(), "failed");
     let why = "tenth: not ready after 10m: ImagePullBackOff".to_owned();
-    state.phase = Phase::Failed { why: why.clone(), since: time("09:55:00"), standing: Standing::Stable };
+    state.phase = Phase::Failed { why: why.clone(), since: time("09:55:00"), standing: Serving::Stable };
     let mut run = past(7, 6, 7, Outcome::Failed);
     run.why = why.clone();
     state.history.push(run);
@@ -131,7 +131,7 @@ pub(crate) fn failed() -> Record {
 pub(crate) fn on_candidate() -> Record {
     let Record { mut state, plan } = soaking();
     let why = "promote: not ready after 10m".to_owned();
-    state.phase = Phase::Failed { why, since: time("09:55:00"), standing: Standing::OnCandidate };
+    state.phase = Phase::Failed { why, since: time("09:55:00"), standing: Serving::OnCandidate };
     Record { state: named(state, "stuck"), plan }
 }
 
@@ -153,7 +153,7 @@ pub(crate) fn blocked() -> Record {
     state.history.clear();
     state.refused.clear();
     state.last_run = None;
-    state.phase = Phase::Initializing(Clock::entered(time("09:00:00")));
+    state.phase = Phase::Initializing(StepClock::entered(time("09:00:00")));
     for cluster in state.clusters.values_mut() {
         cluster.posture.split = Split::stable();
     }
@@ -168,8 +168,8 @@ pub(crate) fn blocked() -> Record {
 /// The soak of run 7 is over, and nobody enters the next step.
 pub(crate) fn due() -> Record {
     let Record { mut state, plan } = soaking();
-    let clock = Clock { exposed: Some(time("09:50:00")), ..Clock::entered(time("09:49:00")) };
-    state.phase = Phase::Progressing(Stop { clock, ..stop("tenth") });
+    let clock = StepClock { exposed: Some(time("09:50:00")), ..StepClock::entered(time("09:49:00")) };
+    state.phase = Phase::Progressing(Position { clock, ..position("tenth") });
     Record { state: named(state, "due"), plan }
 }
 
@@ -353,7 +353,8 @@ fn a_word_without_proof_is_told_as_one_that_does_not_count() {
     let because = "ben made commit abababab of this version: an approver must be someone else".to_owned();
     let void = Some(Void { why: because, through: Some("tenth".parse().unwrap()), head: None });
     record.state.consumed = vec![Consumed { void, ..word }];
-    let rule = Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews, by: By::Reviews };
+    let rule =
+        ApprovalRule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews, by: By::Reviews };
     record.state.run.as_mut().unwrap().rule = Some(rule);
     let why = why(&record, Vec::new(), now());
     assert_eq!((why.counted.len(), why.ignored.len()), (0, 1));
@@ -408,7 +409,7 @@ fn attack_35_what_is_foreign_stays_on_its_line() {
 fn a_plain_run_has_no_candidate_steps() {
     let Record { mut state, plan } = soaking();
     state.run.as_mut().unwrap().route = Route::Plain;
-    state.phase = Phase::Promoting(stop("promote"));
+    state.phase = Phase::Promoting(position("promote"));
     let view = crate::report::view::rollout(&Record { state, plan }, now());
     assert_eq!(view.steps, ["promote", "return", "retire"]);
     assert_eq!(view.entered, Some(1));

@@ -3,12 +3,12 @@
 use super::Exit;
 use super::args::RepositoryArgs;
 use super::decide;
+use super::decisions;
 use super::failure::Failure;
 use super::repository::{self, Access, Repository};
 use super::screen::{Screen, now};
 use super::status::{paint, short};
 use super::ui::{self, Ink};
-use super::words;
 use crate::gate::decisions::Ignored;
 use crate::manifest::ids::RunId;
 use crate::record::state::{Consumed, Outcome, PastRun, Refused, RolloutState, Time, Void};
@@ -59,9 +59,9 @@ pub(super) struct WhyView {
     /// Revisions that are not started again.
     pub refused: Vec<Refused>,
     /// Decisions that were counted for the open run, else for the last.
-    pub counted: Vec<WordView>,
+    pub counted: Vec<DecisionView>,
     /// Decisions that do not count, and why.
-    pub ignored: Vec<WordView>,
+    pub ignored: Vec<DecisionView>,
     /// Ended runs, the newest first.
     pub history: Vec<PastRun>,
 }
@@ -69,7 +69,7 @@ pub(super) struct WhyView {
 /// A decision as people see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct WordView {
+pub(super) struct DecisionView {
     /// Its file on the decisions branch.
     pub path: String,
     /// Who said it; for one that does not count: why not.
@@ -87,7 +87,7 @@ pub(super) async fn command(args: WhyArgs, screen: &Screen) -> Result<Exit, Fail
         Some(rollout) => unrecorded(rollout),
         None => {
             let (_, record) = repository.record(&args.rollout).await?;
-            let ignored = words::ignored(&repository, &record, now).await?;
+            let ignored = decisions::ignored(&repository, &record, now).await?;
             why(&record, ignored, now)
         }
     };
@@ -124,18 +124,21 @@ pub(super) fn unrecorded(rollout: RolloutView) -> WhyView {
 #[must_use]
 pub(super) fn why(record: &Record, ignored: Vec<Ignored>, now: Time) -> WhyView {
     let state = &record.state;
-    let (void, counted): (Vec<_>, Vec<_>) =
-        state.consumed.iter().filter(|word| is_about_now(state, word)).partition(|word| word.void.is_some());
+    let (void, counted): (Vec<_>, Vec<_>) = state
+        .consumed
+        .iter()
+        .filter(|decision| is_about_now(state, decision))
+        .partition(|decision| decision.void.is_some());
     let lacks = if decide::rule(state).is_some() { "is not proven" } else { "does not count" };
-    let unproven = void.into_iter().filter_map(|word| {
-        let Void { why, through: _, head: _ } = word.void.as_ref()?;
-        let words = format!("{} {lacks}: {}", plain(&word.action), plain(why));
-        Some(WordView { path: word.path.to_string(), words, at: Some(word.at) })
+    let unproven = void.into_iter().filter_map(|decision| {
+        let Void { why, through: _, head: _ } = decision.void.as_ref()?;
+        let words = format!("{} {lacks}: {}", plain(&decision.action), plain(why));
+        Some(DecisionView { path: decision.path.to_string(), words, at: Some(decision.at) })
     });
-    let counted = counted.into_iter().map(|word| WordView {
-        path: word.path.to_string(),
-        words: format!("{} by {}", plain(&word.action), plain(&word.by)),
-        at: Some(word.at),
+    let counted = counted.into_iter().map(|decision| DecisionView {
+        path: decision.path.to_string(),
+        words: format!("{} by {}", plain(&decision.action), plain(&decision.by)),
+        at: Some(decision.at),
     });
     let ended_badly = |run: &&PastRun| match run.outcome {
         Outcome::Failed | Outcome::Aborted | Outcome::Unmeasured | Outcome::RolledBack => true,
@@ -149,18 +152,19 @@ pub(super) fn why(record: &Record, ignored: Vec<Ignored>, now: Time) -> WhyView 
         counted: counted.collect(),
         ignored: ignored
             .into_iter()
-            .map(|word| WordView { path: word.path.to_string(), words: word.why, at: None })
+            .map(|decision| DecisionView { path: decision.path.to_string(), words: decision.why, at: None })
             .chain(unproven)
             .collect(),
         history: state.history.iter().rev().cloned().collect(),
     }
 }
 
-/// Whether a word is about the open run, else the last one, else none. One that does not count may also be about any that is refused.
-fn is_about_now(state: &RolloutState, word: &Consumed) -> bool {
+/// Whether a decision is about the open run, else the last one, else none. One that does not count may also be about any that is refused.
+fn is_about_now(state: &RolloutState, decision: &Consumed) -> bool {
     let last = state.last_run.as_ref().map(|run| &run.id);
     let current = state.run.as_ref().map(|run| &run.id).or(last).cloned().unwrap_or_else(RunId::zero);
-    word.run == current || word.void.is_some() && state.refused.iter().any(|refused| refused.run == word.run)
+    decision.run == current
+        || decision.void.is_some() && state.refused.iter().any(|refused| refused.run == decision.run)
 }
 
 /// The same for people.
@@ -192,7 +196,7 @@ pub(super) fn text(why: &WhyView, now: Time, ink: Ink) -> String {
     }
     if !why.counted.is_empty() || !why.ignored.is_empty() {
         heading(&mut out, "Decisions");
-        for WordView { path, words, at } in &why.counted {
+        for DecisionView { path, words, at } in &why.counted {
             let when = at.map(|at| ui::distance(at, now)).unwrap_or_default();
             let _ = writeln!(out, "  {} {words}, {when}  {}", ink.good("counted"), ink.dim(path));
         }
@@ -201,7 +205,7 @@ pub(super) fn text(why: &WhyView, now: Time, ink: Ink) -> String {
         if more > 0 {
             let _ = writeln!(out, "  {} {more} older, all in -o json", ink.warn("ignored"));
         }
-        for WordView { path, words, at: _ } in why.ignored.iter().skip(more) {
+        for DecisionView { path, words, at: _ } in why.ignored.iter().skip(more) {
             let _ = writeln!(out, "  {} {words}  {}", ink.warn("ignored"), ink.dim(path));
         }
     }

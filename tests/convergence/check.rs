@@ -161,7 +161,7 @@ impl Checker {
         self.events += 1;
         self.rollouts[place].recorded(Nanos(self.events), commit.to_string(), state.as_ref());
         if let Some(state) = &state {
-            let place = state.phase.stop().map_or_else(String::new, |stop| format!(" {}", stop.step));
+            let place = state.phase.position().map_or_else(String::new, |position| format!(" {}", position.step));
             self.transcript.push(format!(
                 "{} {id} {}{place} seq {}",
                 now.format("%H:%M:%S%.3f"),
@@ -216,13 +216,13 @@ impl Checker {
 
     /// A gate that stood closed when a step was entered.
     fn entered(&self, seen: &Seen, before: &RolloutState, state: &RolloutState, now: Time) -> Option<String> {
-        let (stop, run) = (state.phase.stop()?, state.run.as_ref()?);
+        let (position, run) = (state.phase.position()?, state.run.as_ref()?);
         let forward = matches!(state.phase, Phase::Progressing(_) | Phase::Promoting(_));
-        let here = before.phase.stop().is_some_and(|b| b.seq == stop.seq);
+        let here = before.phase.position().is_some_and(|b| b.seq == position.seq);
         if !forward || here || run.route == tidegate::record::state::Route::Rollback {
             return None;
         }
-        let (step, shape) = (stop.step.as_str(), &seen.part.shape);
+        let (step, shape) = (position.step.as_str(), &seen.part.shape);
         if matches!(step, "promote" | "return" | "retire") {
             return None;
         }
@@ -243,7 +243,7 @@ impl Checker {
         if tried.is_some() && !seen.jobs.succeeded(shape.name, &run.id, step) {
             return Some(format!("{}: no Job has succeeded before {step} of run {}", seen.id, run.id));
         }
-        let minute = stop.clock.entered.format("%M").to_string().parse::<u32>().unwrap() % 10;
+        let minute = position.clock.entered.format("%M").to_string().parse::<u32>().unwrap() % 10;
         // The gates of the first phase stand before `prepare`.
         let gates = phase.filter(|_| step == "prepare" || step != first.name);
         if gates.is_some_and(|phase| phase.window) && minute >= 4 {
@@ -263,7 +263,7 @@ impl Checker {
         if says(&format!("shop/{}.rollout.yaml", shape.name), "suspend: true") {
             return Some(format!("{}: {step} was entered while it was suspended", seen.id));
         }
-        let since = |set: Time| (stop.clock.entered.min(now) - set).num_seconds();
+        let since = |set: Time| (position.clock.entered.min(now) - set).num_seconds();
         let held = gates.filter(|phase| phase.webhook).and(self.held).map(since);
         if let Some(held) = held.filter(|held| *held > ASKED) {
             return Some(format!("{}: {step} was entered {held} s after the webhook began to hold", seen.id));
@@ -275,8 +275,8 @@ impl Checker {
 
     /// A step that was left before it had been observed for long enough.
     fn soaked(&self, seen: &Seen, before: &RolloutState, state: &RolloutState) -> Option<String> {
-        let left = before.phase.stop()?;
-        let next = state.phase.stop()?;
+        let left = before.phase.position()?;
+        let next = state.phase.position()?;
         let forward = matches!(state.phase, Phase::Progressing(_) | Phase::Promoting(_)) && next.seq != left.seq;
         let phase = seen.part.shape.phases.iter().find(|phase| phase.name == left.step.as_str())?;
         let exposed = left.clock.exposed?;
@@ -297,23 +297,23 @@ impl Checker {
 
     /// Something that the record claims and the world never was.
     fn claimed(&self, seen: &Seen, before: &RolloutState, state: &RolloutState) -> Option<String> {
-        let stop = state.phase.stop()?;
-        let reached = matches!(state.phase, Phase::Progressing(_)) && stop.clock.exposed.is_some();
-        let news = before.phase.stop().is_none_or(|b| b.clock.exposed.is_none());
+        let position = state.phase.position()?;
+        let reached = matches!(state.phase, Phase::Progressing(_)) && position.clock.exposed.is_some();
+        let news = before.phase.position().is_none_or(|b| b.clock.exposed.is_none());
         if reached && news && !seen.touched && seen.part.shape.router == Router::Daemon {
-            let phase = seen.part.shape.phases.iter().find(|phase| phase.name == stop.step.as_str())?;
+            let phase = seen.part.shape.phases.iter().find(|phase| phase.name == position.step.as_str())?;
             let (new, wanted) = (seen.daemons.count_new(state), pods_of(phase.expose.weight()));
-            let what = || format!("{}: {} is said to be reached with {new} of {wanted} pods", seen.id, stop.step);
+            let what = || format!("{}: {} is said to be reached with {new} of {wanted} pods", seen.id, position.step);
             return (new != wanted).then(what);
         }
         if reached && news && !seen.touched && seen.part.shape.router.route("").is_some() {
-            let phase = seen.part.shape.phases.iter().find(|phase| phase.name == stop.step.as_str())?;
+            let phase = seen.part.shape.phases.iter().find(|phase| phase.name == position.step.as_str())?;
             let live = seen.weight();
             if live != phase.expose.weight() {
-                return Some(format!("{}: {} is said to be reached at weight {live}", seen.id, stop.step));
+                return Some(format!("{}: {} is said to be reached at weight {live}", seen.id, position.step));
             }
             if phase.expose.has_testers() && !seen.has_testers() {
-                return Some(format!("{}: {} is said to be reached, and no tester is led", seen.id, stop.step));
+                return Some(format!("{}: {} is said to be reached, and no tester is led", seen.id, position.step));
             }
         }
         None

@@ -8,9 +8,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tidegate::git::{Errand, Fate};
+use tidegate::git::{RemoteCall, RemoteFault};
 use tidegate::record::state::Time;
-use tidegate::world::kube_api::{self, Seen, Verb, Verdict, What};
+use tidegate::world::kube_api::{self, ApiVerb, FaultVerdict, SeenRequest, What};
 
 /// More requests than any world needs: something is busy for nothing.
 const BUSY: u64 = 200_000;
@@ -71,7 +71,7 @@ impl FaultInjection {
     }
 
     /// Whether that is a write that others see.
-    pub(crate) fn is_write(seen: &Seen<'_>) -> bool {
+    pub(crate) fn is_write(seen: &SeenRequest<'_>) -> bool {
         match seen.what {
             What::Request { verb, dry_run } => class_of(seen.resource.plural, verb, dry_run) == Some(Class::Write),
             What::Event(_) => false,
@@ -82,15 +82,15 @@ impl FaultInjection {
         self.counts().dead.contains(caller)
     }
 
-    pub(crate) fn judge(&self, seen: &Seen<'_>) -> Verdict {
+    pub(crate) fn judge(&self, seen: &SeenRequest<'_>) -> FaultVerdict {
         let mut counts = self.counts();
         counts.all += 1;
         assert!(counts.all < BUSY, "the world is busy for nothing");
         if counts.dead.contains(seen.caller) {
-            return Verdict::Before(kube_api::Fault::Silence);
+            return FaultVerdict::Before(kube_api::Fault::Silence);
         }
         if !counts.begun || seen.caller.is_empty() {
-            return Verdict::Pass;
+            return FaultVerdict::Pass;
         }
         match seen.what {
             What::Event(_) => {
@@ -107,7 +107,7 @@ impl FaultInjection {
             }
             What::Request { verb, dry_run } => {
                 let class = class_of(seen.resource.plural, verb, dry_run);
-                let Some(class) = class else { return Verdict::Pass };
+                let Some(class) = class else { return FaultVerdict::Pass };
                 let number = counts.requests.entry(class).or_default();
                 *number += 1;
                 let number = *number;
@@ -115,13 +115,13 @@ impl FaultInjection {
                     && let Some(after) = counts.kill(&self.faults, On::Write, number, seen.caller)
                 {
                     let silence = kube_api::Fault::Silence;
-                    return if after { Verdict::After(silence) } else { Verdict::Before(silence) };
+                    return if after { FaultVerdict::After(silence) } else { FaultVerdict::Before(silence) };
                 }
                 let fails_over = |fault: &Fault| matches!(fault, Fault::FailOver { nth } if *nth == number);
                 if class == Class::Write && self.faults.iter().any(fails_over) {
                     counts.fall(seen.caller, 1);
                     counts.rewound = self.fail_over();
-                    return Verdict::After(kube_api::Fault::Silence);
+                    return FaultVerdict::After(kube_api::Fault::Silence);
                 }
                 let version = self.version.load(Ordering::Relaxed);
                 let trouble = self.faults.iter().find_map(|fault| match fault {
@@ -140,25 +140,25 @@ impl FaultInjection {
         }
     }
 
-    pub(crate) fn judge_git(&self, caller: &str, errand: &Errand) -> Fate {
+    pub(crate) fn judge_git(&self, caller: &str, errand: &RemoteCall) -> RemoteFault {
         let mut counts = self.counts();
         if counts.dead.contains(caller) {
-            return Fate::Late(Duration::from_secs(86_400));
+            return RemoteFault::Late(Duration::from_secs(86_400));
         }
         if !counts.begun {
-            return Fate::Pass;
+            return RemoteFault::Pass;
         }
         let to = match errand {
-            Errand::LookUp => To::LookUp,
-            Errand::Fetch => To::Fetch,
-            Errand::Push(_) => To::Push,
+            RemoteCall::LookUp => To::LookUp,
+            RemoteCall::Fetch => To::Fetch,
+            RemoteCall::Push(_) => To::Push,
         };
         let number = counts.errands.entry(to).or_default();
         *number += 1;
         let number = *number;
         if to == To::Push {
             if let Some(after) = counts.kill(&self.faults, On::Push, number, caller) {
-                return if after { Fate::Lost } else { Fate::Late(Duration::from_secs(86_400)) };
+                return if after { RemoteFault::Lost } else { RemoteFault::Late(Duration::from_secs(86_400)) };
             }
             if self.faults.contains(&Fault::Raced { nth: number }) {
                 counts.raced += 1;
@@ -175,7 +175,7 @@ impl FaultInjection {
         if let Some(Mishap::Late(seconds)) = mishap {
             counts.late = counts.late.max(seconds);
         }
-        mishap.map(Mishap::fate).unwrap_or_default()
+        mishap.map(Mishap::fault).unwrap_or_default()
     }
 
     /// Somebody commits a file to the state branch that is none of the record.
@@ -227,8 +227,8 @@ impl Counts {
     }
 }
 
-fn class_of(plural: &str, verb: Verb, dry_run: bool) -> Option<Class> {
-    let writes = matches!(verb, Verb::Create | Verb::Update | Verb::Patch | Verb::Delete) && !dry_run;
+fn class_of(plural: &str, verb: ApiVerb, dry_run: bool) -> Option<Class> {
+    let writes = matches!(verb, ApiVerb::Create | ApiVerb::Update | ApiVerb::Patch | ApiVerb::Delete) && !dry_run;
     match (plural, writes) {
         ("events", _) => None,
         ("leases", _) => Some(Class::Lease),

@@ -5,9 +5,9 @@ use crate::convergence::story::Story;
 use chrono::TimeDelta;
 use std::fmt;
 use std::time::Duration;
-use tidegate::git::Fate;
+use tidegate::git::RemoteFault;
 use tidegate::world::kube_api;
-use tidegate::world::kube_api::Verdict;
+use tidegate::world::kube_api::FaultVerdict;
 
 /// One thing that goes wrong. Requests, events and errands are counted over all controllers, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -215,12 +215,12 @@ impl Trouble {
         }
     }
 
-    pub(crate) fn verdict(self, version: u64) -> Verdict {
+    pub(crate) fn verdict(self, version: u64) -> FaultVerdict {
         match self {
-            Self::Before(fault) => Verdict::Before(fault),
-            Self::After(fault) => Verdict::After(fault),
-            Self::Late(seconds) => Verdict::Late(TimeDelta::seconds(i64::try_from(seconds).unwrap())),
-            Self::Stale(by) => Verdict::Stale(version.saturating_sub(by).max(1)),
+            Self::Before(fault) => FaultVerdict::Before(fault),
+            Self::After(fault) => FaultVerdict::After(fault),
+            Self::Late(seconds) => FaultVerdict::Late(TimeDelta::seconds(i64::try_from(seconds).unwrap())),
+            Self::Stale(by) => FaultVerdict::Stale(version.saturating_sub(by).max(1)),
         }
     }
 }
@@ -234,11 +234,11 @@ impl Slip {
         }
     }
 
-    pub(crate) fn verdict(self) -> Verdict {
+    pub(crate) fn verdict(self) -> FaultVerdict {
         match self {
-            Self::Double => Verdict::Double,
-            Self::Late(seconds) => Verdict::Delay(TimeDelta::seconds(i64::try_from(seconds).unwrap())),
-            Self::Cut => Verdict::Cut,
+            Self::Double => FaultVerdict::Double,
+            Self::Late(seconds) => FaultVerdict::Delay(TimeDelta::seconds(i64::try_from(seconds).unwrap())),
+            Self::Cut => FaultVerdict::Cut,
         }
     }
 }
@@ -261,13 +261,13 @@ impl Mishap {
         dice.pick(&[Self::Away, Self::Lost, Self::Lost, late, late, Self::Rejected])
     }
 
-    pub(crate) fn fate(self) -> Fate {
+    pub(crate) fn fault(self) -> RemoteFault {
         match self {
-            Self::Away => Fate::Away,
-            Self::Lost => Fate::Lost,
-            Self::Late(seconds) => Fate::Late(Duration::from_secs(seconds)),
-            Self::Lags(by) => Fate::Lags(by),
-            Self::Rejected => Fate::Rejected,
+            Self::Away => RemoteFault::Away,
+            Self::Lost => RemoteFault::Lost,
+            Self::Late(seconds) => RemoteFault::Late(Duration::from_secs(seconds)),
+            Self::Lags(by) => RemoteFault::Lags(by),
+            Self::Rejected => RemoteFault::Rejected,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use tidegate::manifest::ids::RunId;
-use tidegate::record::state::{Phase, RolloutState, Standing};
+use tidegate::record::state::{Phase, RolloutState, Serving};
 
 /// What there was to tell of a rollout, and what was told.
 #[derive(Default)]
@@ -30,11 +30,11 @@ impl Hooks {
         }
         if let Phase::Reverting { .. } = state.phase {
             self.recorded.insert(line("WentBack revert"));
-        } else if let Phase::Failed { standing: Standing::OnCandidate, .. } = state.phase {
+        } else if let Phase::Failed { standing: Serving::OnCandidate, .. } = state.phase {
             self.recorded.insert(line("OnCandidate promote"));
-        } else if let Some(stop) = state.phase.stop() {
-            let event = if stop.step.as_str() == "prepare" { "Started" } else { "Entered" };
-            self.recorded.insert(line(&format!("{event} {}", stop.step)));
+        } else if let Some(position) = state.phase.position() {
+            let event = if position.step.as_str() == "prepare" { "Started" } else { "Entered" };
+            self.recorded.insert(line(&format!("{event} {}", position.step)));
         }
     }
 

@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, VecDeque};
 use tidegate::manifest::ids::{RolloutId, RunId};
-use tidegate::record::state::{Outcome, Phase, RolloutState, Standing, Stop, Time};
+use tidegate::record::state::{Outcome, Phase, Position, RolloutState, Serving, Time};
 use tidegate::world::kube_api::World;
 use tidegate::world::kube_api::resource::Resource;
 
@@ -234,11 +234,12 @@ impl Player {
         let Some(during) = playing.chapter.during else { return };
         // The first phase, or a later one where it was left as soon as Git had it.
         let phases = &self.part.shape.phases;
-        let exposed =
-            |stop: &Stop| stop.clock.exposed.is_some() && phases.iter().any(|phase| phase.name == stop.step.as_str());
+        let exposed = |position: &Position| {
+            position.clock.exposed.is_some() && phases.iter().any(|phase| phase.name == position.step.as_str())
+        };
         let there = record.run.is_some()
             && matches!(record.phase, Phase::Progressing(_) | Phase::Waiting { .. })
-            && record.phase.stop().is_some_and(exposed);
+            && record.phase.position().is_some_and(exposed);
         match playing.during {
             Progress::Ahead if there => {
                 self.begin(during, playing, host, checker, record, now);
@@ -424,7 +425,7 @@ fn at_rest(record: &RolloutState) -> bool {
     let rests = match record.phase {
         Phase::Steady { .. } => true,
         // It says why as well.
-        Phase::Failed { standing: Standing::Stable, .. } => !record.conditions.is_empty(),
+        Phase::Failed { standing: Serving::Stable, .. } => !record.conditions.is_empty(),
         _ => false,
     };
     rests && record.run.is_none()

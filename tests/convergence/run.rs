@@ -21,7 +21,7 @@ use tidegate::record::state::Time;
 use tidegate::rules::{Broken, Rule};
 use tidegate::world::kube_api::World;
 use tidegate::world::kube_api::resource::Resource;
-use tidegate::world::stage::Stage;
+use tidegate::world::simulation::Simulation;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -63,7 +63,7 @@ fn place() -> PathBuf {
 }
 
 struct Play {
-    stage: Arc<Stage>,
+    stage: Arc<Simulation>,
     host: Host,
     checker: Arc<Mutex<Checker>>,
     fault_injection: Arc<FaultInjection>,
@@ -98,7 +98,7 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Play {
     fn begin(story: &Story, faults: &[Fault], directory: &Path) -> Self {
         let began: Time = "2026-03-02T10:00:00Z".parse().unwrap();
-        let stage = Arc::new(Stage::new(directory, began).unwrap());
+        let stage = Arc::new(Simulation::new(directory, began).unwrap());
         if story.rollouts.iter().any(|part| part.shape.router == Router::Daemon) {
             stage.api.change(|world| (0..NODES).for_each(|number| make_node(world, number)));
         }

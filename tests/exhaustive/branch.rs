@@ -8,11 +8,11 @@ use tidegate::manifest::desired::{Plan, Rollout, Set};
 use tidegate::manifest::files::RepoPath;
 use tidegate::manifest::ids::{RunId, SetId};
 use tidegate::plan::draft::RecordChange;
-use tidegate::plan::input::{Git, Recorded as Read};
+use tidegate::plan::input::{Git, RecordedState as Read};
 use tidegate::reconcile::record::Recorded;
-use tidegate::reconcile::source::{Record, Records, Tips, View, Wanted};
+use tidegate::reconcile::source::{GitView, LoadedRecord, LoadedRecords, Tips, Wanted};
 use tidegate::record::history::pinned;
-use tidegate::record::state::{Phase, RolloutState, Standing};
+use tidegate::record::state::{Phase, RolloutState, Serving};
 use tidegate::record::store::{self, FileEdit, RecordError};
 
 /// A tip.
@@ -27,7 +27,7 @@ pub(crate) struct Tip {
     pub(crate) allowed: Vec<u8>,
     /// The open run, and the version that it brings.
     pub(crate) run: Option<(RunId, usize)>,
-    view: View,
+    view: GitView,
 }
 
 /// All tips that were met.
@@ -97,13 +97,13 @@ fn read(files: BTreeMap<RepoPath, Vec<u8>>, all: &BTreeMap<SetId, (usize, Arc<Se
         Err(why) => (Err(why), None, BTreeMap::new()),
     };
     let recorded = state.as_ref().ok().and_then(Option::as_ref);
-    let record = recorded.map(|state| (id(), Arc::new(Record::written(state.clone(), plan.clone(), &sets))));
-    let view = View {
+    let record = recorded.map(|state| (id(), Arc::new(LoadedRecord::written(state.clone(), plan.clone(), &sets))));
+    let view = GitView {
         tips: Tips::default(),
         git: Git::Fresh,
         main: Arc::new(Wanted::unreadable(String::new())),
-        records: Records::Read(Arc::new(record.into_iter().collect())),
-        words: Arc::default(),
+        records: LoadedRecords::Read(Arc::new(record.into_iter().collect())),
+        decisions: Arc::default(),
         requests: Arc::default(),
     };
     let run = recorded.and_then(|state| state.run.as_ref()).map(|run| (run.id.clone(), all[&run.to].0));
@@ -172,7 +172,7 @@ impl Tip {
     pub(crate) fn at_rest(&self) -> bool {
         let state = self.state.as_ref().ok().and_then(Option::as_ref);
         let phase = state.map(|state| (&state.phase, &state.run));
-        matches!(phase, Some((Phase::Steady { .. } | Phase::Failed { standing: Standing::Stable, .. }, None)))
+        matches!(phase, Some((Phase::Steady { .. } | Phase::Failed { standing: Serving::Stable, .. }, None)))
     }
 
     /// Whether the open run waits on a step, for a person's word as all else is given.
@@ -188,8 +188,8 @@ impl Tip {
             Ok(None) => return "no record".to_owned(),
             Ok(Some(state)) => state,
         };
-        let stop = state.phase.stop().map(|stop| format!(" {}", stop.step)).unwrap_or_default();
+        let position = state.phase.position().map(|position| format!(" {}", position.step)).unwrap_or_default();
         let split = state.clusters.values().next().map_or(0, |cluster| cluster.posture.split.weight.get());
-        format!("record {}: {}{stop}, {split} %", state.seq, state.phase.name())
+        format!("record {}: {}{position}, {split} %", state.seq, state.phase.name())
     }
 }

@@ -23,8 +23,8 @@ use tidegate::reconcile::execute::{Executor, Lists, Ran};
 use tidegate::reconcile::lead::{Lead, Renewer};
 use tidegate::reconcile::record::Recorded;
 use tidegate::report::metrics::Metrics;
-use tidegate::workload::live::{Expects, LiveState, Outcome};
-use tidegate::world::kube_api::{Fault, KubeApi, Verb as Asked, Verdict, What, World};
+use tidegate::workload::live::{Expects, LiveState, WriteOutcome};
+use tidegate::world::kube_api::{ApiVerb as Asked, Fault, FaultVerdict, KubeApi, What, World};
 use tokio::runtime::Runtime;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -123,7 +123,7 @@ impl Clusters {
     }
 
     /// What a dry run of that comes to there.
-    pub(crate) fn dry_run(&self, there: u32, need: &Need) -> Outcome {
+    pub(crate) fn dry_run(&self, there: u32, need: &Need) -> WriteOutcome {
         let world = world(&self.get(there).live);
         let live = object(&world, &need.question.target);
         self.api.change(|now| *now = world);
@@ -145,10 +145,12 @@ impl Clusters {
         self.api.change(|world| *world = before.clone());
         self.api.judge(move |seen| match (seen.what, mishap) {
             (What::Request { verb: Asked::Patch | Asked::Delete, .. }, Mishap::Before) => {
-                Verdict::Before(Fault::Unavailable)
+                FaultVerdict::Before(Fault::Unavailable)
             }
-            (What::Request { verb: Asked::Patch | Asked::Delete, .. }, Mishap::After) => Verdict::After(Fault::Timeout),
-            _ => Verdict::Pass,
+            (What::Request { verb: Asked::Patch | Asked::Delete, .. }, Mishap::After) => {
+                FaultVerdict::After(Fault::Timeout)
+            }
+            _ => FaultVerdict::Pass,
         });
         let action = aimed(&before, action, fresh);
         let ran = self.run(&action, proof);
@@ -159,7 +161,7 @@ impl Clusters {
         let (now, changed) = if still { (there, 0) } else { self.meet(&before, after, made) };
         let wrote = match ran {
             Ran::All(_) => Wrote::Done,
-            Ran::Stopped(Outcome::Conflict { .. } | Outcome::Refused(_) | Outcome::Forbidden(_)) => {
+            Ran::Stopped(WriteOutcome::Conflict { .. } | WriteOutcome::Refused(_) | WriteOutcome::Forbidden(_)) => {
                 panic!("the API server does not take what was planned: {ran:?}: {action:?}")
             }
             Ran::Stopped(_) | Ran::NotRecorded | Ran::Rests | Ran::Lost if ran.voids() => Wrote::Void,

@@ -97,7 +97,7 @@ pub(crate) fn id() -> RolloutId {
 }
 
 /// The object that carries its split.
-pub(crate) fn carrier() -> ObjectRef {
+pub(crate) fn route() -> ObjectRef {
     ObjectRef { kind: Kind::HttpRoute, namespace: NAMESPACE.parse().unwrap(), name: NAME.parse().unwrap() }
 }
 

@@ -12,7 +12,7 @@
 use crate::exhaustive::branch::Branch;
 use crate::exhaustive::cluster::{Clusters, Mishap, Wrote, bit};
 use crate::exhaustive::faults::{Faults, Kind};
-use crate::exhaustive::manifests::{carrier, versions};
+use crate::exhaustive::manifests::{route, versions};
 use crate::exhaustive::plans::{Due, Known, Plan, Plans, Sight};
 use crate::exhaustive::state::{At, Controller, Event, State};
 use std::collections::HashMap;
@@ -241,7 +241,7 @@ impl Worlds {
                 controller.moved |= changed;
             }
             let Due { back, bit: object, .. } = self.plans.due(number);
-            if *back && *object == bit(&carrier()) && (wrote == Wrote::Done || changed != 0) {
+            if *back && *object == bit(&route()) && (wrote == Wrote::Done || changed != 0) {
                 after.retreated |= run.map_or(0, |run| 1 << run);
             }
             let what = match (wrote, mishap) {

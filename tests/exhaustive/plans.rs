@@ -18,7 +18,7 @@ use tidegate::manifest::oid;
 use tidegate::plan::action::{Action, Class, Verb};
 use tidegate::plan::draft::{RecordChange, RolloutPlan};
 use tidegate::plan::evidence::Answer;
-use tidegate::plan::input::{Decisions, Desired, Git, Input, Live, PolicyView, Recorded};
+use tidegate::plan::input::{Decisions, Desired, Git, Input, Live, PolicyView, RecordedState};
 use tidegate::plan::planner;
 use tidegate::record::state::Writer;
 use tidegate::workload::live::Expects;
@@ -234,7 +234,7 @@ impl Plans {
             },
             desired: wanted.map_or_else(|| Desired::Unreadable(away()), |rollout| Desired::Wanted(rollout.clone())),
             main: commit(main.into()),
-            recorded: tip.map_or_else(|| Recorded::Unreadable(away()), crate::exhaustive::branch::Tip::recorded),
+            recorded: tip.map_or_else(|| RecordedState::Unreadable(away()), crate::exhaustive::branch::Tip::recorded),
             sets,
             past: BTreeMap::new(),
             decisions: Decisions {

@@ -232,6 +232,30 @@ fn too_long(all: &[Source], most: usize) -> Vec<String> {
     long.map(|(source, n)| format!("{}: {n} lines of code, at most {most}", source.path)).collect()
 }
 
+/// Public types that share a name with one of another room, each with its rooms. Files as they are written (`manifest/raw`) have the names that
+/// they have when they are checked.
+fn shared_names(all: &[Source]) -> Vec<String> {
+    let mut rooms: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for source in all.iter().filter(|source| !source.path.starts_with("manifest/raw")) {
+        let Some(room) = room(&source.path) else { continue };
+        for line in source.shipped.lines() {
+            let mut words = line.trim_start().split(|c: char| !c.is_alphanumeric() && c != '_');
+            if let (Some("pub"), Some("enum" | "struct" | "trait" | "type"), Some(name)) =
+                (words.next(), words.next(), words.next())
+            {
+                rooms.entry(name).or_default().insert(room);
+            }
+        }
+    }
+    let shared = rooms.into_iter().filter(|(_, rooms)| rooms.len() > 1);
+    shared.map(|(name, rooms)| format!("{name}: {}", Vec::from_iter(rooms).join(", "))).collect()
+}
+
+#[test]
+fn a_public_type_has_a_name_of_its_own() {
+    assert_eq!(shared_names(&shipped(&source_dir())), [""; 0], "rename one of them");
+}
+
 #[test]
 fn rooms_import_what_the_table_says() {
     assert_eq!(arrows(&shipped(&source_dir()), IMPORTS), Vec::<String>::new());
@@ -305,6 +329,16 @@ fn the_rule_of_purity_bites() {
             "plan/a.rs:5: std::fs"
         ]
     );
+}
+
+#[test]
+fn the_rule_of_names_bites() {
+    let all = made_up(&[
+        ("plan/a.rs", "pub struct Answer {}\npub(super) enum Known {}"),
+        ("git/b.rs", "    pub enum Answer<'a> {}\nenum Known {}\npub type Known = u8;"),
+        ("manifest/raw/c.rs", "pub struct Answer;"),
+    ]);
+    assert_eq!(shared_names(&all), ["Answer: git, plan"]);
 }
 
 #[test]

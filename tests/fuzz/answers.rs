@@ -3,7 +3,7 @@
 use crate::fuzz::budget::{Fate, tried, within};
 use crate::fuzz::change::Text;
 use crate::fuzz::world::id;
-use tidegate::analysis::call::{About, Asks, Call, Word, answer};
+use tidegate::analysis::call::{About, Call, CallKind, WebhookVerdict, answer};
 use tidegate::analysis::reading::Reading;
 use tidegate::manifest::desired::WebhookCall;
 use tidegate::record::state::Time;
@@ -19,7 +19,7 @@ fn asked() -> Call {
             step: "tenth".parse().expect("a step"),
             revision: format!("v1:sha256:{}", "07".repeat(32)).parse().expect("64 digits"),
         },
-        asks: Asks::Check("smoke".parse().expect("a name")),
+        asks: CallKind::Check("smoke".parse().expect("a name")),
         since: at,
         at,
     }
@@ -34,8 +34,8 @@ fn an_answer_of_a_webhook_is_read_or_of_no_use() {
     tried("answers", 2_000, move |text: &Text| {
         let bytes = text.bytes(&seeds);
         let (told, fate) = match within(bytes.len(), || answer(&asked(), &bytes)) {
-            Reading::Said(Word::Good) => return Fate::Taken,
-            Reading::Said(Word::Bad(why) | Word::Hold(why)) => (why, Fate::Taken),
+            Reading::Said(WebhookVerdict::Good) => return Fate::Taken,
+            Reading::Said(WebhookVerdict::Bad(why) | WebhookVerdict::Hold(why)) => (why, Fate::Taken),
             Reading::Unusable(why) | Reading::Away(why) => (why, Fate::Refused),
         };
         assert_eq!(plain(&told), told);

@@ -8,7 +8,7 @@ use crate::fuzz::world::{RUN, live, seen};
 use arbitrary::Arbitrary;
 use serde_json::Value;
 use std::time::Duration;
-use tidegate::cluster::election::{Contender, LeaseView, Seen, Step, evaluate, gap};
+use tidegate::cluster::election::{Contender, ElectionStep, LeaseView, ObservedLease, evaluate, gap};
 use tidegate::cluster::unobserved;
 use tidegate::gate::brake::Brake;
 use tidegate::manifest::object::{APPLIED, EPOCH, OWNER, RETREATED, ROLE, SEQ};
@@ -25,9 +25,11 @@ fn a_lease_is_read_whatever_it_says() {
         let printed = unobserved::print(&view.gaps);
         assert!(unobserved::parse(&printed).len() <= unobserved::KEPT);
         let now = Instant::now();
-        let seen = Seen::next(None, view.clone(), now);
+        let seen = ObservedLease::next(None, view.clone(), now);
         let me = Contender { identity: "me", epoch: None, floor: 3 };
-        if let Step::Create(epoch) | Step::Take(epoch) = evaluate(Some(&seen), &me, now + Duration::from_secs(10_000)) {
+        if let ElectionStep::Create(epoch) | ElectionStep::Take(epoch) =
+            evaluate(Some(&seen), &me, now + Duration::from_secs(10_000))
+        {
             assert!(epoch > me.floor && epoch > view.epoch, "{view:?}");
         }
         let mut input = RUN.input();

@@ -20,7 +20,7 @@ use tidegate::manifest::installation::{self, Caps};
 use tidegate::manifest::object::{Kind, ObjectRef};
 use tidegate::manifest::yaml::{self, Content, Dialect, Node};
 use tidegate::manifest::{load, set};
-use tidegate::plan::input::{Desired, Recorded};
+use tidegate::plan::input::{Desired, RecordedState};
 use tidegate::record::branches::Head;
 use tidegate::record::store;
 use tidegate::record::text::{CAP, plain, unlinked};
@@ -226,7 +226,7 @@ fn is_usable(rollout: Rollout) {
     if input.id == id() {
         // In the middle of a run, and as one that goes there, if it is a new version.
         is_planned(&input);
-        if let (Recorded::State(state, plan), Desired::Wanted(wanted)) = (&mut input.recorded, followed) {
+        if let (RecordedState::State(state, plan), Desired::Wanted(wanted)) = (&mut input.recorded, followed) {
             *plan = Some(Arc::new(wanted.plan.clone()));
             if let Some(run) = &mut state.run {
                 (run.to, run.revision) = (wanted.set.id.clone(), wanted.set.revision.clone());
@@ -235,7 +235,7 @@ fn is_usable(rollout: Rollout) {
             is_planned(&input);
         }
     }
-    input.recorded = Recorded::None;
+    input.recorded = RecordedState::None;
     is_planned(&input);
 }
 

@@ -8,9 +8,9 @@ use arbitrary::{Arbitrary, Result, Unstructured};
 use serde_json::Value;
 use std::sync::Arc;
 use tidegate::plan::draft::RecordChange;
-use tidegate::plan::input::{Input, Recorded};
+use tidegate::plan::input::{Input, RecordedState};
 use tidegate::plan::planner;
-use tidegate::record::message::{self, Change};
+use tidegate::record::message::{self, CommitEntry};
 use tidegate::record::state::RolloutState;
 use tidegate::record::store;
 use tidegate::report::dashboard::{self, Row};
@@ -45,12 +45,12 @@ impl Written {
 pub(crate) fn is_planned(input: &Input) {
     let plan = planner::plan(input);
     let before = match &input.recorded {
-        Recorded::State(state, _) => Some(&**state),
-        Recorded::None | Recorded::Unreadable(_) => None,
+        RecordedState::State(state, _) => Some(&**state),
+        RecordedState::None | RecordedState::Unreadable(_) => None,
     };
     if let RecordChange::Write { state, plan, adopted: _, what } = &plan.record {
         reads_again(state);
-        drop(message::commit(&[Change { rollout: &input.id, before, after: Some(state), why: what }]));
+        drop(message::commit(&[CommitEntry { rollout: &input.id, before, after: Some(state), why: what }]));
         // A set may be missing, which is an outcome; the files lie where the rollout's belong.
         if let Ok(edits) = store::edits(before, Some(state), &input.sets, plan.as_deref()) {
             let root = store::paths(&input.id).root;
@@ -77,8 +77,8 @@ fn a_record_is_read_and_planned_or_refused() {
         let prod = "prod".parse().expect("a name");
         drop(dashboard::print(&prod, &[Row { state: &state, waiting: &["it waits".to_owned()] }]));
         let mut input = RUN.input();
-        if let Recorded::State(_, plan) = input.recorded {
-            input.recorded = Recorded::State(Box::new(state), plan);
+        if let RecordedState::State(_, plan) = input.recorded {
+            input.recorded = RecordedState::State(Box::new(state), plan);
         }
         is_planned(&input);
         Fate::Taken
@@ -94,8 +94,8 @@ fn a_plan_is_read_and_followed_or_refused() {
         let text = store::print_plan(&plan);
         assert_eq!(store::parse_plan(text.as_bytes()).expect("what was written reads"), plan, "{text}");
         let mut input = RUN.input();
-        if let Recorded::State(state, _) = input.recorded {
-            input.recorded = Recorded::State(state, Some(Arc::new(plan)));
+        if let RecordedState::State(state, _) = input.recorded {
+            input.recorded = RecordedState::State(state, Some(Arc::new(plan)));
         }
         is_planned(&input);
         Fate::Taken

@@ -11,13 +11,13 @@ use tidegate::manifest::ids::{CommitId, Namespace, RolloutId};
 use tidegate::manifest::installation::Caps;
 use tidegate::manifest::object::{Kind, Object, ObjectRef};
 use tidegate::manifest::{load, oid};
-use tidegate::plan::input::{Decisions, Desired, Git, Input, Live, PolicyView, Recorded};
+use tidegate::plan::input::{Decisions, Desired, Git, Input, Live, PolicyView, RecordedState};
 use tidegate::reconcile::controller::{Once, Options};
 use tidegate::record::state::{RolloutState, Writer};
 use tidegate::record::store;
 use tidegate::workload::live::LiveState;
 use tidegate::world::kube_api::resource::Resource;
-use tidegate::world::stage::Stage;
+use tidegate::world::simulation::Simulation;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) const POLICY: &str = "apiVersion: tidegate.io/v1alpha1
@@ -163,7 +163,7 @@ pub(crate) fn file(bytes: &[u8]) -> Entry {
 async fn make() -> Run {
     let directory = tempfile::tempdir().expect("a directory");
     let stage =
-        Arc::new(Stage::new(directory.path(), "2026-03-02T10:00:00Z".parse().expect("a time")).expect("a world"));
+        Arc::new(Simulation::new(directory.path(), "2026-03-02T10:00:00Z".parse().expect("a time")).expect("a world"));
     let first = manifests("1");
     let files = [("tidegate.yaml", POLICY), ("shop/web.rollout.yaml", ROLLOUT), ("shop/web.yaml", first.as_str())];
     stage.push(&files, "version 1").await.expect("main is there");
@@ -176,9 +176,10 @@ async fn make() -> Run {
     });
     until(&stage, |state| state.promoted.is_some() && state.run.is_none()).await;
     let main = stage.push(&[("shop/web.yaml", &manifests("2"))], "version 2").await.expect("version 2 is there");
-    let exposed = |state: &RolloutState| state.phase.stop().is_some_and(|stop| stop.clock.exposed.is_some());
+    let exposed = |state: &RolloutState| state.phase.position().is_some_and(|stop| stop.clock.exposed.is_some());
     let state =
-        until(&stage, |state| exposed(state) && state.phase.stop().is_some_and(|s| s.step.as_str() == "tenth")).await;
+        until(&stage, |state| exposed(state) && state.phase.position().is_some_and(|s| s.step.as_str() == "tenth"))
+            .await;
     controller.abort();
     nature.abort();
     let run = read(&stage, directory.path(), &main, state).await;
@@ -186,7 +187,7 @@ async fn make() -> Run {
     run
 }
 
-async fn until(stage: &Stage, met: impl Fn(&RolloutState) -> bool) -> RolloutState {
+async fn until(stage: &Simulation, met: impl Fn(&RolloutState) -> bool) -> RolloutState {
     for _ in 0..1_000 {
         let state = stage.record(&id()).await.expect("Git answers");
         if let Some(state) = state.filter(|state| met(state)) {
@@ -197,7 +198,7 @@ async fn until(stage: &Stage, met: impl Fn(&RolloutState) -> bool) -> RolloutSta
     panic!("{:#?}", stage.record(&id()).await);
 }
 
-async fn read(stage: &Stage, directory: &std::path::Path, main: &CommitId, state: RolloutState) -> Run {
+async fn read(stage: &Simulation, directory: &std::path::Path, main: &CommitId, state: RolloutState) -> Run {
     let remote = RemoteConfig::new(RemoteUrl::Local(stage.repository()));
     let git = Store::open(&directory.join("reader"), remote).expect("a cache");
     let tips = git.ls_refs(&["refs/heads/"]).await.expect("Git answers");
@@ -264,7 +265,7 @@ fn input(
         sets: [old, Arc::clone(&new)].iter().map(|r| (r.set.id.clone(), Arc::clone(&r.set))).collect(),
         desired: Desired::Wanted(new),
         main: state.source.commit.clone(),
-        recorded: Recorded::State(Box::new(state.clone()), Some(Arc::new(plan))),
+        recorded: RecordedState::State(Box::new(state.clone()), Some(Arc::new(plan))),
         decisions: Decisions::default(),
         proposals: BTreeMap::new(),
         policy: PolicyView { max_deletions: 5, ..PolicyView::default() },

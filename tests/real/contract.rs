@@ -14,13 +14,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use testing::{Server, github};
-use tidegate::forge::host::{Annotation, Check, Host, HostError, Level, Mark, Offers, Pass, Status};
+use tidegate::forge::host::{Annotation, AnnotationLevel, CheckRun, Host, HostError, HostMark, Offers, Pass, Status};
 use tidegate::forge::pull::Text;
 use tidegate::forge::receiver::{PATH, Receiver};
-use tidegate::forge::settings::{Branch, Settings};
+use tidegate::forge::settings::{ProtectedBranch, Settings};
 use tidegate::manifest::ids::CommitId;
 use tidegate::manifest::installation::{Access, App, HostKind, PullHost};
-use tidegate::manifest::proof::{By, Rule};
+use tidegate::manifest::proof::{ApprovalRule, By};
 use tidegate::manifest::raw::Trust;
 use tidegate::people::user::User;
 use tidegate::record::state::Time;
@@ -62,7 +62,7 @@ fn as_app(api: &str, folder: &Path, known: &Registered) -> Host {
 /// tells, a line for each.
 async fn everything(host: &mut Host, merged: &CommitId) -> Result<Vec<String>, HostError> {
     let text = Text { title: "t".to_owned(), body: "b".to_owned() };
-    let (status, one, mut seen) = (Status::new(Mark::Pending, "seen"), github::sha("d"), Offers::default());
+    let (status, one, mut seen) = (Status::new(HostMark::Pending, "seen"), github::sha("d"), Offers::default());
     let one: CommitId = one.parse().unwrap();
     let mut told = vec![
         format!("ids: {:?}, {}", host.ids().await?, host.login().await?),
@@ -83,8 +83,12 @@ async fn everything(host: &mut Host, merged: &CommitId) -> Result<Vec<String>, H
     told.push(format!("reviews: {reviews:?}"));
     let users: BTreeSet<User> = reviews.into_iter().map(|review| review.by).collect();
     told.push(format!("accounts: {:?}", host.accounts(&users, &machines).await?));
-    let rule =
-        Rule { approvers: ["@acme/shop".to_owned()].into(), approvals: 1, trust: Trust::Reviews, by: By::Reviews };
+    let rule = ApprovalRule {
+        approvers: ["@acme/shop".to_owned()].into(),
+        approvals: 1,
+        trust: Trust::Reviews,
+        by: By::Reviews,
+    };
     told.push(format!("teams: {:?}", host.teams(&rule, users).await?));
     told.push(format!("may write: {:?}", host.may_write(&User { id: 1, login: "Ana".to_owned() }).await?));
     // Once more by its ETag.
@@ -104,17 +108,17 @@ async fn everything(host: &mut Host, merged: &CommitId) -> Result<Vec<String>, H
 }
 
 /// A check with more annotations than one request may have, of both kinds.
-fn check() -> Check {
+fn check() -> CheckRun {
     let one = |line: usize| Annotation {
         path: "a/b/c.yaml".parse().unwrap(),
         line,
         columns: line.is_multiple_of(2).then_some((1, line)),
-        level: if line.is_multiple_of(3) { Level::Warning } else { Level::Failure },
+        level: if line.is_multiple_of(3) { AnnotationLevel::Warning } else { AnnotationLevel::Failure },
         title: "Schema".to_owned(),
         message: "x".to_owned(),
     };
-    let (status, id, summary) = (Status::new(Mark::Failure, "60 findings"), "1".to_owned(), "s".to_owned());
-    Check { status, id, summary, annotations: (1..=60).map(one).collect() }
+    let (status, id, summary) = (Status::new(HostMark::Failure, "60 findings"), "1".to_owned(), "s".to_owned());
+    CheckRun { status, id, summary, annotations: (1..=60).map(one).collect() }
 }
 
 /// Panics unless all that GitHub describes was asked of a stand-in, and nothing else.
@@ -173,8 +177,8 @@ async fn what_is_asked_of_github_and_what_the_stand_in_answers_is_as_github_desc
     let mut app = as_app(&prism.url, folder.path(), &known);
     server.state().app = Some((known, Time::UNIX_EPOCH));
     assert_eq!((app.ids().await.unwrap().user, app.login().await.unwrap().as_str()), (BOT, LOGIN));
-    let (one, conflict) = (github::sha("d").parse().unwrap(), Status::new(Mark::Pending, "not checked"));
-    let unchecked = Check { status: conflict, id: "0".to_owned(), annotations: Vec::new(), ..check() };
+    let (one, conflict) = (github::sha("d").parse().unwrap(), Status::new(HostMark::Pending, "not checked"));
+    let unchecked = CheckRun { status: conflict, id: "0".to_owned(), annotations: Vec::new(), ..check() };
     for (check, writes) in [(&unchecked, 1), (&check(), 3), (&check(), 3)] {
         app.show(&one, "tidegate/prod/manifests", check).await.unwrap();
         assert_eq!(server.state().checks.writes, writes);
@@ -234,7 +238,9 @@ async fn what_github_may_answer_is_read() {
         app.check(APP, &MERGED.parse().unwrap(), "mighty_readme", &check()).await.unwrap();
         let instance = "prod".parse().unwrap();
         let settings = |account| Settings { instance: &instance, main: "main", account, id: Some(7) };
-        for (account, branch) in ["bot", "tidegate[bot]"].into_iter().flat_map(|who| Branch::ALL.map(|b| (who, b))) {
+        for (account, branch) in
+            ["bot", "tidegate[bot]"].into_iter().flat_map(|who| ProtectedBranch::ALL.map(|b| (who, b)))
+        {
             let (method, path, body) = settings(account).call(HostKind::Github, branch, None);
             let url = format!("{}/repos/acme/shop/{path}", prism.url);
             let sent = reqwest::Client::new().request(method.parse().unwrap(), url);

@@ -11,13 +11,13 @@ use crate::scenarios::person;
 use crate::scenarios::script::{Command, Script};
 use crate::scenarios::world::{Trouble, World, label};
 use std::time::Duration;
-use tidegate::git::{Fate, Signing};
+use tidegate::git::{CommitSigning, RemoteFault};
 use tidegate::manifest::decision;
 use tidegate::manifest::duration::Span;
 use tidegate::manifest::ids::RolloutId;
 use tidegate::manifest::installation::HostKind;
 use tidegate::record::state::RolloutState;
-use tidegate::world::kube_api::{Fault, Verb};
+use tidegate::world::kube_api::{ApiVerb, Fault};
 
 /// What can stand behind `> `. APP is `web` where it can be left out.
 const COMMANDS: &str = "
@@ -147,7 +147,7 @@ async fn one(world: &mut World, command: Command<'_>) -> Result<String, String> 
     match words.as_slice() {
         ["start"] => world.start().await,
         ["kill"] => world.kill(),
-        ["sign"] => world.stage.sign(Signing::new(person::key(), [])),
+        ["sign"] => world.stage.sign(CommitSigning::new(person::key(), [])),
         ["wait", "until", what @ ..] => return until(world, what).await,
         ["wait", time] => {
             let time: Span = time.parse().map_err(|error| format!("{error}"))?;
@@ -240,9 +240,9 @@ fn outside(world: &mut World, words: &[&str]) -> Result<(), String> {
         ["git", "slow", time] => {
             let time: Span = time.parse().map_err(|error| format!("{error}"))?;
             let late = Duration::from_secs(time.as_secs());
-            world.stage.judge_git(move |_, _| Fate::Late(late));
+            world.stage.judge_git(move |_, _| RemoteFault::Late(late));
         }
-        ["git", "well"] => world.stage.judge_git(|_, _| Fate::Pass),
+        ["git", "well"] => world.stage.judge_git(|_, _| RemoteFault::Pass),
         ["controllers", word @ ("away" | "back")] => world.stage.stop_controllers(word == "away"),
         ["branch", name @ ("state" | "main"), what] => world.host().put(name, what)?,
         ["webhook", verdict, ..] => world.stage.tester.say(verdict, &words[2..].join(" ")),
@@ -385,7 +385,7 @@ async fn decide(world: &World, action: &str, app: &str, run: Option<&str>) -> Re
             found.ok_or_else(|| format!("there is no run {number}"))?
         }
     };
-    let step = record.phase.stop().filter(|_| action == "skip").map(|stop| format!(", step: {}", stop.step));
+    let step = record.phase.position().filter(|_| action == "skip").map(|stop| format!(", step: {}", stop.step));
     let spec = format!("{{run: \"{run}\", action: {action}{}}}", step.unwrap_or_default());
     world.ana.decide(&id, &run, action, &spec).await;
     Ok(())
@@ -401,8 +401,15 @@ fn trouble(code: &str, verb: Option<&str>, kind: &str) -> Result<Trouble, String
         "504" => Fault::Timeout,
         _ => return Err(format!("no request fails with {code}")),
     };
-    const VERBS: [Verb; 7] =
-        [Verb::Get, Verb::List, Verb::Watch, Verb::Create, Verb::Update, Verb::Patch, Verb::Delete];
+    const VERBS: [ApiVerb; 7] = [
+        ApiVerb::Get,
+        ApiVerb::List,
+        ApiVerb::Watch,
+        ApiVerb::Create,
+        ApiVerb::Update,
+        ApiVerb::Patch,
+        ApiVerb::Delete,
+    ];
     let named = |word: &str| VERBS.into_iter().find(|verb| verb.as_str() == word);
     let verb = verb.map(|word| named(word).ok_or_else(|| format!("there is no verb {word}"))).transpose()?;
     Ok(Trouble { fault, verb, kind: Some(live::resource(kind)?.kind) })

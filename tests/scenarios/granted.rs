@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use tidegate::cluster::rights::{self, Right};
 use tidegate::manifest::ids::Namespace;
 use tidegate::manifest::raw::Projection;
-use tidegate::world::kube_api::{Seen, Verb};
+use tidegate::world::kube_api::{ApiVerb, SeenRequest};
 
 pub(crate) struct Granted(Vec<Right>);
 
@@ -18,7 +18,7 @@ impl Granted {
     }
 
     /// What is asked for and not granted.
-    pub(crate) fn misses(&self, seen: &Seen<'_>, verb: Verb) -> Option<String> {
+    pub(crate) fn misses(&self, seen: &SeenRequest<'_>, verb: ApiVerb) -> Option<String> {
         let is_it = |right: &Right| {
             let namespace = right.namespace.as_ref().map_or("", Namespace::as_str);
             // What lists or creates names nothing.
@@ -42,19 +42,20 @@ fn what_the_chart_does_not_grant_is_missed() {
     let asks = |verb, kind, namespace, name, subresource| {
         let (resource, what) =
             (crate::scenarios::live::resource(kind).unwrap(), What::Request { verb, dry_run: false });
-        granted.misses(&Seen { number: 1, caller: "process-1", resource, namespace, name, subresource, what }, verb)
+        granted
+            .misses(&SeenRequest { number: 1, caller: "process-1", resource, namespace, name, subresource, what }, verb)
     };
-    assert_eq!(asks(Verb::Patch, "Deployment", "shop", "web", ""), None);
-    assert_eq!(asks(Verb::List, "ConfigMap", "tidegate", "", ""), None);
-    assert_eq!(asks(Verb::Update, "Lease", "tidegate", "tidegate-world", ""), None);
+    assert_eq!(asks(ApiVerb::Patch, "Deployment", "shop", "web", ""), None);
+    assert_eq!(asks(ApiVerb::List, "ConfigMap", "tidegate", "", ""), None);
+    assert_eq!(asks(ApiVerb::Update, "Lease", "tidegate", "tidegate-world", ""), None);
     for (verb, kind, namespace, name, subresource) in [
-        (Verb::Patch, "Deployment", "shop", "web", "scale"),
-        (Verb::Update, "Deployment", "shop", "web", ""),
-        (Verb::List, "Secret", "shop", "", ""),
-        (Verb::Get, "Secret", "tidegate", "token", ""),
-        (Verb::Patch, "Deployment", "other", "web", ""),
-        (Verb::List, "Deployment", "", "", ""),
-        (Verb::Update, "Lease", "tidegate", "another", ""),
+        (ApiVerb::Patch, "Deployment", "shop", "web", "scale"),
+        (ApiVerb::Update, "Deployment", "shop", "web", ""),
+        (ApiVerb::List, "Secret", "shop", "", ""),
+        (ApiVerb::Get, "Secret", "tidegate", "token", ""),
+        (ApiVerb::Patch, "Deployment", "other", "web", ""),
+        (ApiVerb::List, "Deployment", "", "", ""),
+        (ApiVerb::Update, "Lease", "tidegate", "another", ""),
     ] {
         assert!(asks(verb, kind, namespace, name, subresource).is_some(), "{verb} {kind} {name} in {namespace:?}");
     }

@@ -8,9 +8,9 @@ use crate::scenarios::log::Log;
 use crate::scenarios::world::World;
 use serde_json::Value;
 use std::fmt::Write;
-use tidegate::git::Fate;
+use tidegate::git::RemoteFault;
 use tidegate::manifest::installation::HostKind;
-use tidegate::world::stage::GitHost;
+use tidegate::world::simulation::GitHost;
 
 const DECISIONS: &str = "tidegate/world/decisions";
 
@@ -71,12 +71,12 @@ fn begin(world: &mut World, kind: &str, how: &[&str]) -> Result<(), String> {
     }
     host.protect(DECISIONS, true);
     world.log.hide(host.secrets());
-    world.stage.host(GitHost { site: host.site(world.folder()), carrier: host.carrier() });
+    world.stage.host(GitHost { site: host.site(world.folder()), transport: host.transport() });
     // What was pushed is seen before the next push hides it.
     let seen = host.clone();
     world.stage.judge_git(move |_, _| {
         seen.look();
-        Fate::Pass
+        RemoteFault::Pass
     });
     world.hosting = Some(host);
     Ok(())

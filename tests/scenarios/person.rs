@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use tidegate::git::{
-    Draft, Edit, GitError, Logged, Person, Pushed, RefName, RemoteConfig, RemoteUrl, Sealed, Signing, Store,
+    CommitDraft, CommitSigning, Edit, GitError, Logged, Person, Pushed, RefName, RemoteConfig, RemoteUrl, Sealed, Store,
 };
 use tidegate::manifest::files::{Files, RepoPath};
 use tidegate::manifest::ids::{CommitId, RolloutId};
@@ -245,7 +245,7 @@ impl Ana {
     /// Brings the newest signed record back.
     pub(crate) async fn restore(&self) -> Result<(), String> {
         let tip = self.tip(&branch(&format!("{BRANCHES}/state"))).await.ok_or("there is no state branch")?;
-        let keys = Signing::new(key(), []).trusted;
+        let keys = CommitSigning::new(key(), []).trusted;
         let all = self.store.sealed(&tip, &keys).await.unwrap();
         let newest = all.into_iter().find(Sealed::is_trusted).ok_or("nothing is signed")?;
         self.vouch(Some(&newest.commit)).await;
@@ -294,10 +294,10 @@ impl Ana {
         assert!(matches!(pushed, Pushed::Done { .. }), "{name}: {pushed:?}");
     }
 
-    fn draft(&self, parent: Option<CommitId>, edits: BTreeMap<RepoPath, Edit>, subject: &str) -> Draft {
+    fn draft(&self, parent: Option<CommitId>, edits: BTreeMap<RepoPath, Edit>, subject: &str) -> CommitDraft {
         let email = format!("{}@example.org", self.author.to_lowercase());
         let author = Person { name: self.author.clone(), email };
         let (subject, time) = (subject.to_owned(), self.clock.now());
-        Draft { parent, edits, subject, body: String::new(), author, time }
+        CommitDraft { parent, edits, subject, body: String::new(), author, time }
     }
 }

@@ -15,12 +15,12 @@ use std::time::Duration;
 use tidegate::manifest::duration::Span;
 use tidegate::manifest::ids::{CommitId, RolloutId};
 use tidegate::reconcile::controller::{Once, Options};
-use tidegate::record::message::{self, Change};
+use tidegate::record::message::{self, CommitEntry};
 use tidegate::record::posture::{Posture, Role, Size};
-use tidegate::record::state::{Phase, RolloutState, Standing, Time};
+use tidegate::record::state::{Phase, RolloutState, Serving, Time};
 use tidegate::record::text::exposure;
-use tidegate::world::kube_api::{Fault, Seen, Verb, Verdict, What as Asked};
-use tidegate::world::stage::Stage;
+use tidegate::world::kube_api::{ApiVerb, Fault, FaultVerdict, SeenRequest, What as Asked};
+use tidegate::world::simulation::Simulation;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -38,7 +38,7 @@ const TIMEOUT: Duration = Duration::from_secs(600);
 pub(crate) struct Trouble {
     pub(crate) fault: Fault,
     /// All verbs if none.
-    pub(crate) verb: Option<Verb>,
+    pub(crate) verb: Option<ApiVerb>,
     /// All kinds if none.
     pub(crate) kind: Option<&'static str>,
 }
@@ -54,7 +54,7 @@ struct Gate {
 }
 
 pub(crate) struct World {
-    pub(crate) stage: Arc<Stage>,
+    pub(crate) stage: Arc<Simulation>,
     pub(crate) ana: Ana,
     pub(crate) names: Names,
     pub(crate) git_is_away: bool,
@@ -78,7 +78,7 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let stage = Arc::new(Stage::new(directory.path(), BEGIN.parse().unwrap()).unwrap().polled(POLL));
+        let stage = Arc::new(Simulation::new(directory.path(), BEGIN.parse().unwrap()).unwrap().polled(POLL));
         let log = Log::listen(stage.clock.clone());
         let mut names = Names::default();
         names.hide(stage.repository().display().to_string(), "the repository");
@@ -292,7 +292,7 @@ impl World {
         for rollout in &changed {
             let (before, after) = (self.records.get(rollout), records.get(rollout));
             let alone = changed.len() == 1;
-            let text = message::commit(&[Change { rollout, before, after, why }]);
+            let text = message::commit(&[CommitEntry { rollout, before, after, why }]);
             let subject = if alone { &logged.subject } else { text.lines().next().unwrap_or_default() };
             self.line(out, logged.time, "record", subject);
             let allows = |record: Option<&RolloutState>| record.and_then(|record| self.allowed(record));
@@ -353,34 +353,34 @@ impl Gate {
         Self { granted: Granted::new(), troubles: Vec::new(), missed: BTreeSet::new(), writes: BTreeMap::new() }
     }
 
-    fn judge(&mut self, seen: &Seen<'_>) -> Verdict {
-        let Asked::Request { verb, dry_run } = seen.what else { return Verdict::Pass };
+    fn judge(&mut self, seen: &SeenRequest<'_>) -> FaultVerdict {
+        let Asked::Request { verb, dry_run } = seen.what else { return FaultVerdict::Pass };
         if seen.caller.is_empty() {
-            return Verdict::Pass;
+            return FaultVerdict::Pass;
         }
         self.missed.extend(self.granted.misses(seen, verb));
         let meant = |trouble: &&Trouble| {
             trouble.verb.is_none_or(|of| of == verb) && trouble.kind.is_none_or(|kind| kind == seen.resource.kind)
         };
         if let Some(trouble) = self.troubles.iter().find(meant) {
-            return Verdict::Before(trouble.fault);
+            return FaultVerdict::Before(trouble.fault);
         }
         if verb.writes() && !dry_run && !matches!(seen.resource.plural, "leases" | "events") {
             let text = format!("{verb} {} {}", seen.resource.kind, seen.name);
             self.writes.entry(seen.caller.to_owned()).or_default().push(text);
         }
-        Verdict::Pass
+        FaultVerdict::Pass
     }
 }
 
 /// Where a rollout stands: the phase, and in brackets the step, the rest, or who serves.
 pub(crate) fn label(phase: &Phase) -> String {
-    let step = || phase.stop().map(|stop| stop.step.to_string()).unwrap_or_default();
+    let step = || phase.position().map(|stop| stop.step.to_string()).unwrap_or_default();
     let inside = match phase {
         Phase::Steady { how, .. } => format!("{how:?}").to_lowercase(),
         Phase::Waiting { next, .. } => next.to_string(),
-        Phase::Failed { standing: Standing::Stable, .. } => "stable".to_owned(),
-        Phase::Failed { standing: Standing::OnCandidate, .. } => "candidate".to_owned(),
+        Phase::Failed { standing: Serving::Stable, .. } => "stable".to_owned(),
+        Phase::Failed { standing: Serving::OnCandidate, .. } => "candidate".to_owned(),
         Phase::WaitingPromotion { .. } => return phase.name().to_owned(),
         Phase::Initializing(_) | Phase::Progressing(_) | Phase::Promoting(_) | Phase::Finalising(_) => step(),
         Phase::Reverting { .. } | Phase::Terminating { .. } | Phase::Unknown(_) => step(),

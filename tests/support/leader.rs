@@ -17,7 +17,7 @@ use tidegate::reconcile::source::{Branches, Source};
 use tidegate::reconcile::table::Table;
 use tidegate::reconcile::tick::{Requeue, Term};
 use tidegate::reconcile::unobserved::UnobservedSpans;
-use tidegate::reconcile::world::World;
+use tidegate::reconcile::world::Backends;
 use tidegate::report::metrics::Metrics;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -41,8 +41,8 @@ pub(crate) struct Leader {
 
 impl Leader {
     /// Starts it, and waits until it leads.
-    pub(crate) async fn start(world: World, installation: &Installation, identity: &str) -> Self {
-        let World { cluster, store, providers, clock, pass: _, carrier: _ } = world;
+    pub(crate) async fn start(world: Backends, installation: &Installation, identity: &str) -> Self {
+        let Backends { cluster, store, providers, clock, pass: _, transport: _ } = world;
         let (metrics, woken, stop) = (Metrics::new(), Arc::new(Notify::new()), CancellationToken::new());
         let namespaces = installation.caps.namespaces().clone();
         let watched: Vec<_> = namespaces.iter().cloned().collect();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use tidegate::git::{Draft, Edit, Person, RefName, RemoteConfig, Store};
+use tidegate::git::{CommitDraft, Edit, Person, RefName, RemoteConfig, Store};
 use tidegate::manifest::files::RepoPath;
 use tidegate::manifest::ids::CommitId;
 
@@ -32,8 +32,8 @@ pub(crate) fn write(text: &str) -> Edit {
     Edit::Write(text.as_bytes().into())
 }
 
-pub(crate) fn draft(parent: Option<&CommitId>, edits: &[(&str, Edit)]) -> Draft {
-    Draft {
+pub(crate) fn draft(parent: Option<&CommitId>, edits: &[(&str, Edit)]) -> CommitDraft {
+    CommitDraft {
         parent: parent.cloned(),
         edits: edits.iter().map(|(at, edit)| (path(at), edit.clone())).collect(),
         subject: "shop/podinfo: testers → tenth (weight 10)".to_owned(),

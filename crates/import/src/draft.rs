@@ -43,7 +43,7 @@ pub struct Expected {
 
 /// A query of a check that was made, and that `tidegate validate` refuses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Refused {
+pub struct RefusedCheck {
     /// The rollout's file.
     pub file: String,
     /// The check.
@@ -60,7 +60,7 @@ pub struct Imported {
     /// What has to stand beside them and is not there.
     pub expected: Vec<Expected>,
     /// Queries that have to be written anew.
-    pub refused: Vec<Refused>,
+    pub refused: Vec<RefusedCheck>,
     /// Below `spec.providers` of the Installation: whom the checks ask.
     pub providers: BTreeMap<String, Value>,
     /// What became of each field of the input.
@@ -293,13 +293,13 @@ impl Draft {
     }
 
     /// The queries of the rollout's file that are refused there.
-    pub(super) fn refused(&self) -> Vec<Refused> {
+    pub(super) fn refused(&self) -> Vec<RefusedCheck> {
         let spec = self.spec();
         let checks = spec["checks"].as_object().into_iter().flatten();
         let refused = checks.filter_map(|(check, says)| {
             let asked: PrometheusQuery = serde_json::from_value(says.get("prometheus")?.clone()).ok()?;
             let (file, check) = (self.path(), check.clone());
-            Some(Refused { file, check, why: plain(&asked.mistake()?.to_string()) })
+            Some(RefusedCheck { file, check, why: plain(&asked.mistake()?.to_string()) })
         });
         refused.collect()
     }

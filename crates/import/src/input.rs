@@ -1,6 +1,6 @@
 //! The files that are imported, as documents that know where they stand.
 
-use tidegate_controller::manifest::diagnostic::{Code, Diagnostic, Source};
+use tidegate_controller::manifest::diagnostic::{Code, Diagnostic, SourceText};
 use tidegate_controller::manifest::files::RepoPath;
 use tidegate_controller::manifest::object::Kind;
 use tidegate_controller::manifest::yaml::{self, Content, Dialect, Node};
@@ -164,7 +164,7 @@ fn items(node: Node) -> Vec<(Node, bool)> {
     }
 }
 
-fn document(source: &Source, (node, listed): (Node, bool), namespace: &str) -> Result<Document, Box<Diagnostic>> {
+fn document(source: &SourceText, (node, listed): (Node, bool), namespace: &str) -> Result<Document, Box<Diagnostic>> {
     let needed = |pointer: &str, expected: &str| {
         node.text_at(pointer).filter(|text| !text.is_empty()).map(str::to_owned).ok_or_else(|| {
             let what = format!("this object has no {}", pointer.trim_start_matches('/').replace('/', "."));

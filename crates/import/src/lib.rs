@@ -16,7 +16,7 @@ mod undone;
 mod yaml;
 
 use draft::Draft;
-pub use draft::{Expected, Imported, Made, Refused};
+pub use draft::{Expected, Imported, Made, RefusedCheck};
 pub use fields::{Fate, Told};
 pub use input::MOST_FILES;
 use input::{Document, Input};

@@ -4,7 +4,7 @@ use super::input::{Document, Input};
 use super::{Tool, yaml};
 use serde_json::Value;
 use tidegate_controller::manifest::object::Kind;
-use tidegate_controller::plan::takeover;
+use tidegate_controller::plan::adoption;
 
 /// What an application has beside the tool's own objects.
 const BESIDE: &str = "services,hpa,scaledobjects,ingresses,destinationrules";
@@ -98,7 +98,7 @@ pub(super) fn value(document: &Document) -> Value {
         template.retain(|_, value| !value.is_null());
     }
     if document.manifest() == Some(Kind::Service) {
-        takeover::allotted(&mut value);
+        adoption::allotted(&mut value);
     }
     value
 }

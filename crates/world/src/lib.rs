@@ -2,6 +2,6 @@
 
 pub mod kube_api;
 pub mod metrics;
-pub mod stage;
+pub mod simulation;
 pub mod webhook;
 pub mod workloads;

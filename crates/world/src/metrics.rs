@@ -21,7 +21,7 @@ const BAD: f64 = 0.25;
 /// `errors{namespace="…",workload="…",tidegate_io_pods="…"}`. Of what has no ready pod, and of what is not there, there is nothing
 /// to be measured.
 #[derive(Default)]
-pub struct Metrics {
+pub struct SimulatedMetrics {
     /// By Deployment, and by what [`pods`] names.
     history: Mutex<BTreeMap<String, Rates>>,
 }
@@ -29,7 +29,7 @@ pub struct Metrics {
 /// The rate from a time on; none while nothing is measured.
 type Rates = BTreeMap<DateTime<Utc>, Option<f64>>;
 
-impl Metrics {
+impl SimulatedMetrics {
     /// Takes note of the world as it is now.
     pub fn sample(&self, world: &World) {
         let Some(deployments) = Resource::of_kind("apps/v1", "Deployment") else { return };
@@ -130,7 +130,7 @@ fn behind<'a>(query: &str, known: impl Iterator<Item = &'a String>) -> Option<(S
     Some((deployment.cloned().unwrap_or_default(), |rate| 100.0 * (1.0 - rate)))
 }
 
-impl Measures for Metrics {
+impl Measures for SimulatedMetrics {
     fn read<'a>(&'a self, range: &'a Range) -> BoxFuture<'a, Reading<Samples>> {
         Box::pin(ready(self.answer(range)))
     }

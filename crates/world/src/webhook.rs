@@ -3,37 +3,37 @@
 use futures::future::{BoxFuture, ready};
 use serde_json::json;
 use std::sync::{Mutex, PoisonError};
-use tidegate_controller::analysis::call::{Asks, Call, Told, Word, answer};
+use tidegate_controller::analysis::call::{Call, CallKind, Notification, WebhookVerdict, answer};
 use tidegate_controller::analysis::provider::Judges;
 use tidegate_controller::analysis::reading::Reading;
 
 /// Calls every version good until it is told otherwise.
 #[derive(Default)]
-pub struct Webhook {
+pub struct SimulatedWebhook {
     /// A verdict and its reason.
     says: Mutex<Option<(String, String)>>,
     /// What it was told since somebody asked, in words.
     told: Mutex<Vec<String>>,
 }
 
-impl Webhook {
+impl SimulatedWebhook {
     /// From now on it says this.
     pub fn say(&self, verdict: &str, reason: &str) {
         *self.says.lock().unwrap_or_else(PoisonError::into_inner) = Some((verdict.to_owned(), reason.to_owned()));
     }
 }
 
-impl Webhook {
+impl SimulatedWebhook {
     /// What it was told since the last call.
     pub fn told(&self) -> Vec<String> {
         std::mem::take(&mut self.told.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Judges for Webhook {
-    fn call<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, Reading<Word>> {
+impl Judges for SimulatedWebhook {
+    fn call<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, Reading<WebhookVerdict>> {
         let says = self.says.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Asks::Event(Told { hook, event, outcome }) = &call.asks {
+        if let CallKind::Event(Notification { hook, event, outcome }) = &call.asks {
             let ended = outcome.map(|outcome| format!(", {outcome:?}")).unwrap_or_default();
             let line = format!("{hook}: {event:?} {} of {}{ended}", call.about.step, call.about.rollout.name);
             self.told.lock().unwrap_or_else(PoisonError::into_inner).push(line);

@@ -42,9 +42,9 @@ pub(in crate::cli) enum Verb {
     Delete,
 }
 
-/// What all words take.
+/// What all decisions take.
 #[derive(Debug, Clone, Args)]
-pub(in crate::cli) struct WordArgs {
+pub(in crate::cli) struct DecisionArgs {
     /// NAMESPACE/NAME, or the name alone if no other rollout has it
     pub(super) rollout: String,
     /// Why, for those who read the history
@@ -74,7 +74,7 @@ pub(in crate::cli) struct AbortArgs {
     #[arg(short, long)]
     yes: bool,
     #[command(flatten)]
-    word: WordArgs,
+    common: DecisionArgs,
 }
 
 /// Let a run go on
@@ -92,7 +92,7 @@ pub(in crate::cli) struct ApproveArgs {
     #[arg(long, value_name = "STEP")]
     through: Option<String>,
     #[command(flatten)]
-    word: WordArgs,
+    common: DecisionArgs,
 }
 
 /// Let a refused revision try again
@@ -108,7 +108,7 @@ pub(in crate::cli) struct RetryArgs {
     #[arg(long, value_name = "ID")]
     run: Option<RunId>,
     #[command(flatten)]
-    word: WordArgs,
+    common: DecisionArgs,
 }
 
 /// Go back to a version promoted before
@@ -129,7 +129,7 @@ pub(in crate::cli) struct RollbackArgs {
     #[arg(short, long)]
     yes: bool,
     #[command(flatten)]
-    word: WordArgs,
+    common: DecisionArgs,
 }
 
 /// Take over what is live as the stable version
@@ -147,14 +147,14 @@ pub(in crate::cli) struct AdoptArgs {
     #[arg(long, value_name = "DIGEST")]
     live: Option<String>,
     #[command(flatten)]
-    word: WordArgs,
+    common: DecisionArgs,
 }
 
-/// A word and all that came with it.
+/// A decision and all that came with it.
 #[derive(Debug)]
 pub(in crate::cli) struct Asked {
     pub(super) verb: Verb,
-    pub(super) args: WordArgs,
+    pub(super) args: DecisionArgs,
     pub(super) ask: Ask,
 }
 
@@ -172,40 +172,40 @@ impl Ask {
 }
 
 impl Asked {
-    /// A word without options of its own.
+    /// A decision without options of its own.
     #[must_use]
-    pub(in crate::cli) fn new(verb: Verb, args: WordArgs) -> Self {
+    pub(in crate::cli) fn new(verb: Verb, args: DecisionArgs) -> Self {
         Self { verb, args, ask: Ask::No }
     }
 }
 
 impl From<ApproveArgs> for Asked {
-    fn from(ApproveArgs { through, word }: ApproveArgs) -> Self {
-        Self::new(Verb::Approve { through }, word)
+    fn from(ApproveArgs { through, common }: ApproveArgs) -> Self {
+        Self::new(Verb::Approve { through }, common)
     }
 }
 
 impl From<AdoptArgs> for Asked {
-    fn from(AdoptArgs { live, word }: AdoptArgs) -> Self {
-        Self::new(Verb::Adopt { live }, word)
+    fn from(AdoptArgs { live, common }: AdoptArgs) -> Self {
+        Self::new(Verb::Adopt { live }, common)
     }
 }
 
 impl From<RetryArgs> for Asked {
-    fn from(RetryArgs { run, word }: RetryArgs) -> Self {
-        Self::new(Verb::Retry { run }, word)
+    fn from(RetryArgs { run, common }: RetryArgs) -> Self {
+        Self::new(Verb::Retry { run }, common)
     }
 }
 
 impl From<RollbackArgs> for Asked {
-    fn from(RollbackArgs { to, yes, word }: RollbackArgs) -> Self {
-        Self { ask: Ask::unless(yes), ..Self::new(Verb::Rollback { to }, word) }
+    fn from(RollbackArgs { to, yes, common }: RollbackArgs) -> Self {
+        Self { ask: Ask::unless(yes), ..Self::new(Verb::Rollback { to }, common) }
     }
 }
 
 impl From<AbortArgs> for Asked {
-    fn from(AbortArgs { yes, word }: AbortArgs) -> Self {
-        Self { ask: Ask::unless(yes), ..Self::new(Verb::Abort, word) }
+    fn from(AbortArgs { yes, common }: AbortArgs) -> Self {
+        Self { ask: Ask::unless(yes), ..Self::new(Verb::Abort, common) }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Whether a word makes sense now, and what follows from it. Pure: from the record to a decision, or to why not.
+//! Whether a decision makes sense now, and what follows from it. Pure: from the record to a decision, or to why not.
 
 use super::Verb;
 use crate::cli::ui;
@@ -10,11 +10,11 @@ use crate::plan::procedure::Stage;
 use crate::plan::report::Reason;
 use crate::record::history::replaced;
 use crate::record::posture::Split;
-use crate::record::state::{Outcome, Phase, RolloutState, Run, Standing, Time};
+use crate::record::state::{Outcome, Phase, RolloutState, Run, Serving, Time};
 use crate::record::text::{count, exposure, place, plain, since};
 use crate::report::view::Record;
 
-/// A word that makes sense.
+/// A decision that makes sense.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Intent {
     /// What is written.
@@ -23,7 +23,7 @@ pub(crate) struct Intent {
     pub next: String,
 }
 
-/// Decides whether a word makes sense now.
+/// Decides whether a decision makes sense now.
 ///
 /// # Errors
 /// Why it does not, for people.
@@ -46,7 +46,7 @@ pub(crate) fn intent(verb: &Verb, record: &Record, reason: Option<&str>, now: Ti
     Ok(Intent { decision, next })
 }
 
-/// Which run a word is about, the word, and what comes of it; or why it makes no sense.
+/// Which run a decision is about, the decision, and what comes of it; or why it makes no sense.
 pub(super) type Found = Result<(RunId, DecisionAction, String), String>;
 
 /// What is known of a rollout.
@@ -69,7 +69,7 @@ impl Asks<'_> {
         format!("{} is {stands}{since}", self.state.metadata)
     }
 
-    /// The open run, if words about going on can still reach it.
+    /// The open run, if decisions about going on can still reach it.
     fn open(&self, what: &str) -> Result<&Run, String> {
         let Some(run) = &self.state.run else {
             return Err(format!("{what}: no run is open; {}{}", self.stands(), self.asked_to_delete()));
@@ -77,10 +77,10 @@ impl Asks<'_> {
         if let Phase::Reverting { why, .. } = &self.state.phase {
             return Err(format!("{what}: run {} is on its way back already: {}", run.id, plain(why)));
         }
-        if let Phase::Finalising(stop) = &self.state.phase {
+        if let Phase::Finalising(position) = &self.state.phase {
             return Err(format!(
                 "{what}: run {} is promoted but for its last steps; it stands on {}",
-                run.id, stop.step
+                run.id, position.step
             ));
         }
         Ok(run)
@@ -173,7 +173,7 @@ impl Asks<'_> {
         };
         // A run that failed on its candidate had its promotion approved.
         let failed = matches!(self.state.phase, Phase::Failed { .. });
-        !failed && self.state.phase.stop().is_none_or(|stop| place(gate) > place(&stop.step))
+        !failed && self.state.phase.position().is_none_or(|position| place(gate) > place(&position.step))
     }
 
     /// The approval that the run waits for now.
@@ -220,20 +220,20 @@ impl Asks<'_> {
         let run = self.open("there is nothing to skip")?;
         let plan = self.plan(run)?;
         let steps = crate::report::view::steps(self.state, Some(plan));
-        let (Phase::Progressing(stop) | Phase::Promoting(stop)) = &self.state.phase else {
+        let (Phase::Progressing(position) | Phase::Promoting(position)) = &self.state.phase else {
             return Err(format!("there is nothing to skip: {}", self.stands()));
         };
-        let step = steps.iter().find(|step| step.name == stop.step && step.stage != Stage::Finalising);
+        let step = steps.iter().find(|step| step.name == position.step && step.stage != Stage::Finalising);
         let soak = step.map_or(0, |step| step.soak.as_secs());
         if soak == 0 {
-            return Err(format!("there is nothing to skip: {} has no soak", stop.step));
+            return Err(format!("there is nothing to skip: {} has no soak", position.step));
         }
-        if run.skipped.as_ref() == Some(&stop.step) {
-            return Err(format!("the soak of {} is skipped already", stop.step));
+        if run.skipped.as_ref() == Some(&position.step) {
+            return Err(format!("the soak of {} is skipped already", position.step));
         }
         let next =
-            format!("The soak of {} ends at once; readiness and the gates of the next step still hold.", stop.step);
-        Ok((run.id.clone(), DecisionAction::Skip { step: stop.step.clone() }, next))
+            format!("The soak of {} ends at once; readiness and the gates of the next step still hold.", position.step);
+        Ok((run.id.clone(), DecisionAction::Skip { step: position.step.clone() }, next))
     }
 
     fn hold(&self) -> Found {
@@ -286,7 +286,7 @@ impl Asks<'_> {
 
     fn retry(&self, named: Option<&RunId>) -> Found {
         let id = &self.state.metadata;
-        if let (Phase::Failed { standing: Standing::OnCandidate, .. }, Some(run)) = (&self.state.phase, &self.state.run)
+        if let (Phase::Failed { standing: Serving::OnCandidate, .. }, Some(run)) = (&self.state.phase, &self.state.run)
             && named.is_none_or(|named| *named == run.id)
         {
             let next = format!("Run {} tries its promotion again.", run.id);

@@ -1,7 +1,7 @@
 //! `tidegate delete ROLLOUT`: a person lets objects go that are more than the policy lets go with one change.
 
 use super::check::{Asks, Found};
-use super::{Ask, Asked, Verb, WordArgs};
+use super::{Ask, Asked, DecisionArgs, Verb};
 use crate::manifest::decision::{DecisionAction, listed};
 use crate::record::text::count;
 use clap::Args;
@@ -23,12 +23,12 @@ pub(in crate::cli) struct DeleteArgs {
     #[arg(short, long)]
     yes: bool,
     #[command(flatten)]
-    word: WordArgs,
+    common: DecisionArgs,
 }
 
 impl From<DeleteArgs> for Asked {
-    fn from(DeleteArgs { yes, word }: DeleteArgs) -> Self {
-        Self { ask: Ask::unless(yes), ..Self::new(Verb::Delete, word) }
+    fn from(DeleteArgs { yes, common }: DeleteArgs) -> Self {
+        Self { ask: Ask::unless(yes), ..Self::new(Verb::Delete, common) }
     }
 }
 

@@ -1,24 +1,26 @@
-//! Words: when they make sense, what they are refused with, and how they come to the decisions branch.
+//! Decisions: when they make sense, what they are refused with, and how they come to the decisions branch.
 
 use super::{Intent, Place, Verb, command, file, intent, person, unproven};
 use crate::cli::args::{Format, RepositoryArgs, SshArgs};
-use crate::cli::decide::{Ask, Asked, WordArgs};
+use crate::cli::decide::{Ask, Asked, DecisionArgs};
+use crate::cli::decisions;
 use crate::cli::failure::Failure;
 use crate::cli::fixture;
 use crate::cli::repository::{Access, Repository};
 use crate::cli::screen::Screen;
 use crate::cli::tests as states;
 use crate::cli::ui::Ink;
-use crate::cli::words;
-use crate::gate::decisions::{DecisionFile, Hearing, hear};
+use crate::gate::decisions::{DecisionFile, EvaluationInput, evaluate};
 use crate::git::Person;
 use crate::manifest::decision::{self, Decision, DecisionAction};
 use crate::manifest::duration::Span;
 use crate::manifest::files::{Entry, Files};
 use crate::manifest::oid;
-use crate::manifest::proof::{By, Rule};
+use crate::manifest::proof::{ApprovalRule, By};
 use crate::manifest::raw::Trust;
-use crate::record::state::{Answer, Consumed, Governed, Question, RolloutState, Said, Terms, Void};
+use crate::record::state::{
+    Consumed, DeletionAnswer, DeletionQuestion, DeletionVerdict, Governed, RolloutState, Terms, Void,
+};
 use crate::record::store;
 use crate::report::view::Record;
 use std::collections::BTreeSet;
@@ -89,8 +91,8 @@ fn a_no_can_be_said_to_a_step_that_was_approved_and_is_not_entered_yet() {
 fn denied_deletions() -> Record {
     let Record { mut state, plan } = states::too_many();
     state.metadata = "shop/kept".parse().unwrap();
-    let Question { objects, successor, .. } = state.deletions.asked.take().unwrap();
-    state.deletions.said.push(Answer { objects, successor, said: Said::No });
+    let DeletionQuestion { objects, successor, .. } = state.deletions.asked.take().unwrap();
+    state.deletions.said.push(DeletionAnswer { objects, successor, said: DeletionVerdict::No });
     Record { state, plan }
 }
 
@@ -146,7 +148,8 @@ fn what_a_run_takes_from_pull_requests_alone_is_not_pushed() {
     let approve = DecisionAction::Approve { through: "tenth".parse().unwrap() };
     assert_eq!(unproven(&state, &approve), None);
     let approvers = ["ana", "ben"].map(str::to_owned).into();
-    state.run.as_mut().unwrap().rule = Some(Rule { approvers, approvals: 1, trust: Trust::Reviews, by: By::Reviews });
+    state.run.as_mut().unwrap().rule =
+        Some(ApprovalRule { approvers, approvals: 1, trust: Trust::Reviews, by: By::Reviews });
     let told = |action| unproven(&state, &action).unwrap_or_default();
     insta::assert_snapshot!(told(approve), @"run 7-07070707 takes this word from a pull request alone that 1 of ana, ben approved; what is pushed does not count. Approve and merge the pull request that tidegate has opened.");
     insta::assert_snapshot!(told(skip()), @"run 7-07070707 takes this word from a pull request alone that 1 of ana, ben approved; what is pushed does not count. Bring the file of --dry-run to the decisions branch by a pull request.");
@@ -168,11 +171,11 @@ fn what_a_run_takes_from_pull_requests_alone_is_not_pushed() {
     assert_eq!(unproven(&state, &skip()), None);
 }
 
-/// A run that waits for a word of Ana's or Ben's.
+/// A run that waits for a decision of Ana's or Ben's.
 fn ruled(by: By) -> RolloutState {
     let Record { mut state, .. } = states::waiting();
     let approvers = ["ana", "ben"].map(str::to_owned).into();
-    state.run.as_mut().unwrap().rule = Some(Rule { approvers, approvals: 1, trust: Trust::Reviews, by });
+    state.run.as_mut().unwrap().rule = Some(ApprovalRule { approvers, approvals: 1, trust: Trust::Reviews, by });
     state
 }
 
@@ -200,7 +203,7 @@ fn an_approval_that_was_void_is_said_again_in_other_words() {
     assert!(file(&long, &there(&said), &[word(&said)]).unwrap().1.contains("again (1): xx"));
 }
 
-/// Whatever a word is accepted for here, the controller counts.
+/// Whatever a decision is accepted for here, the controller counts.
 #[test]
 fn what_is_accepted_is_heard() {
     for record in records() {
@@ -215,7 +218,7 @@ fn what_is_accepted_is_heard() {
                 decision: Ok(decision::parse(&path, text.as_bytes()).unwrap()),
                 path,
             };
-            let heard = hear(&Hearing {
+            let evaluation = evaluate(&EvaluationInput {
                 record: &record.state,
                 plan: record.plan.as_ref(),
                 files: &[file],
@@ -224,8 +227,8 @@ fn what_is_accepted_is_heard() {
                 verifier: None,
                 now: states::now(),
             });
-            assert_eq!(heard.ignored, [], "{name} of {}", record.state.metadata);
-            assert_eq!(heard.words.len(), 1);
+            assert_eq!(evaluation.ignored, [], "{name} of {}", record.state.metadata);
+            assert_eq!(evaluation.accepted.len(), 1);
         }
     }
 }
@@ -322,8 +325,8 @@ impl Origin {
         }
     }
 
-    fn word(&self, rollout: &str) -> WordArgs {
-        WordArgs {
+    fn word(&self, rollout: &str) -> DecisionArgs {
+        DecisionArgs {
             rollout: rollout.to_owned(),
             reason: Some("errors flat".to_owned()),
             author: Some(Person { name: "Ana".to_owned(), email: "ana@example.org".to_owned() }),
@@ -332,9 +335,9 @@ impl Origin {
         }
     }
 
-    async fn decide(&self, verb: Verb, word: WordArgs) -> Result<(), Failure> {
+    async fn decide(&self, verb: Verb, common: DecisionArgs) -> Result<(), Failure> {
         let screen = Screen { ink: Ink::Plain, format: Format::Table };
-        command(Asked { verb, args: word, ask: Ask::No }, &screen).await.map(drop)
+        command(Asked { verb, args: common, ask: Ask::No }, &screen).await.map(drop)
     }
 
     /// The files of the decisions branch, and its commits' messages, newest first.
@@ -376,14 +379,14 @@ async fn the_first_word_makes_the_branch_and_the_next_stands_on_it() {
     // What was written is what the controller reads.
     let repository = Repository::open(&origin.args(), Access::Read).await.unwrap();
     let (_, record) = repository.record("waiting").await.unwrap();
-    assert_eq!(words::ignored(&repository, &record, states::now()).await.unwrap(), []);
+    assert_eq!(decisions::ignored(&repository, &record, states::now()).await.unwrap(), []);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dry_run_shows_the_file_and_pushes_nothing() {
     let origin = Origin::new();
-    let word = WordArgs { dry_run: true, author: None, ..origin.word("waiting") };
-    origin.decide(approve(None), word).await.unwrap();
+    let common = DecisionArgs { dry_run: true, author: None, ..origin.word("waiting") };
+    origin.decide(approve(None), common).await.unwrap();
     assert_eq!(origin.decisions(), Default::default());
     let repository = Repository::open(&origin.args(), Access::Read).await.unwrap();
     let (_, record) = repository.record("waiting").await.unwrap();
@@ -398,7 +401,7 @@ async fn a_word_that_makes_no_sense_is_refused_and_nothing_is_pushed() {
         origin.decide(approve(None), origin.word("steady")).await,
         origin.decide(Verb::Abort, origin.word("nothing")).await,
         origin.decide(Verb::Resume, origin.word("soaking")).await,
-        origin.decide(Verb::Hold, WordArgs { author: None, ..origin.word("soaking") }).await,
+        origin.decide(Verb::Hold, DecisionArgs { author: None, ..origin.word("soaking") }).await,
     ];
     let codes = refused.each_ref().map(|result| result.as_ref().unwrap_err().code());
     assert_eq!(codes, [1, 2, 1, 2]);

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use story::{End, Story};
 use terminal::{Key, Terminal};
-use tidegate_world::stage::Stage;
+use tidegate_world::simulation::Simulation;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
@@ -94,7 +94,7 @@ pub(super) fn runtime() -> std::io::Result<Runtime> {
 pub(super) async fn command(args: DemoArgs, screen: &Screen) -> Result<Exit, Failure> {
     let Speed(speed) = args.speed;
     let mut home = Home::new(args.dir)?;
-    let stage = Arc::new(Stage::new(&home.path, now() - AGO)?);
+    let stage = Arc::new(Simulation::new(&home.path, now() - AGO)?);
     let (heard, keys) = mpsc::unbounded_channel();
     let (tempo, paced) = watch::channel(speed);
     // A log would be written across the picture.
@@ -196,7 +196,9 @@ async fn pace(tempo: watch::Receiver<Tempo>, heard: Option<mpsc::UnboundedSender
         let now = *tempo.borrow();
         let real = if now == Tempo::Max { Duration::ZERO } else { STEP };
         let key = match &heard {
-            Some(heard) => spawn_blocking(move || terminal::hear(real)).await.map(|key| key.map(|key| heard.send(key))),
+            Some(heard) => {
+                spawn_blocking(move || terminal::read_key(real)).await.map(|key| key.map(|key| heard.send(key)))
+            }
             None => spawn_blocking(move || std::thread::sleep(real)).await.map(|()| None),
         };
         // No thread, or nobody who listens: the program ends.

@@ -12,7 +12,7 @@ use crate::report::view::{self, Record};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_world::kube_api::resource::Resource;
-use tidegate_world::stage::Stage;
+use tidegate_world::simulation::Simulation;
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
@@ -49,7 +49,7 @@ pub(super) enum End {
 }
 
 pub(super) struct Story {
-    stage: Arc<Stage>,
+    stage: Arc<Simulation>,
     teller: Teller,
     keys: mpsc::UnboundedReceiver<Key>,
     tempo: watch::Sender<Tempo>,
@@ -67,7 +67,7 @@ pub(super) struct Story {
 
 impl Story {
     pub(super) fn new(
-        stage: Arc<Stage>,
+        stage: Arc<Simulation>,
         teller: Teller,
         keys: mpsc::UnboundedReceiver<Key>,
         tempo: watch::Sender<Tempo>,

@@ -104,7 +104,7 @@ fn give_back() {
 
 /// Waits so long for a key that means something. Blocks.
 #[must_use]
-pub(super) fn hear(wait: Duration) -> Option<Key> {
+pub(super) fn read_key(wait: Duration) -> Option<Key> {
     match poll(wait) {
         Ok(true) => read().map_or(Some(Key::Quit), |event| meaning(&event)),
         Ok(false) => None,

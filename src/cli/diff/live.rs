@@ -10,7 +10,7 @@ use crate::record::posture::Posture;
 use crate::record::text::plain;
 use crate::report::view::Record;
 use crate::workload::compare::differs;
-use crate::workload::inplace::{self, Facts};
+use crate::workload::inplace::{self, InPlaceFacts};
 use crate::workload::live::LiveState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -39,7 +39,7 @@ pub(super) async fn differences(
     let baseline = state.run.as_ref().and_then(|run| run.baseline.get(cluster)).copied().unwrap_or(0);
     let sets = sets(repository, rollout, plan, &recorded.posture, record).await?;
     let base = state.run.as_ref().map_or(&recorded.posture.stable.set, |run| &run.from);
-    let facts = Facts {
+    let facts = InPlaceFacts {
         plan,
         base,
         sets: &sets,
@@ -68,7 +68,7 @@ async fn sets(
     Ok(sets)
 }
 
-fn compare(posture: &Posture, facts: &Facts<'_>, live: &LiveState) -> Result<Vec<LiveDiff>, Failure> {
+fn compare(posture: &Posture, facts: &InPlaceFacts<'_>, live: &LiveState) -> Result<Vec<LiveDiff>, Failure> {
     let rendered = inplace::render(posture, facts).map_err(anyhow::Error::new)?;
     let mut found = Vec::new();
     for (reference, rendered) in rendered {

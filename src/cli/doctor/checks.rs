@@ -3,8 +3,8 @@
 use crate::cli::ui::{Ink, Paint, Table, span};
 use crate::cluster::checkup::Server;
 use crate::cluster::rights::Right;
-use crate::forge::host::{Hook, HostError, Permissions};
-use crate::forge::settings::{Branch, Settings};
+use crate::forge::host::{HostError, HostWebhook, Permissions};
+use crate::forge::settings::{ProtectedBranch, Settings};
 use crate::gate::guard;
 use crate::manifest::ids::{Namespace, RolloutId};
 use crate::manifest::installation::{HostKind, PullHost};
@@ -231,7 +231,7 @@ impl Weight {
 pub(super) fn branch(
     settings: &Settings<'_>,
     site: &PullHost,
-    branch: Branch,
+    branch: ProtectedBranch,
     weight: Weight,
     asked: &Result<Option<Rules>, HostError>,
 ) -> Check {
@@ -252,23 +252,23 @@ pub(super) fn branch(
     };
     // A rule for more branches than this one stays as it is: hosts look at one of the exact name first.
     let wrong = match branch {
-        Branch::Main | Branch::Decisions => guard::open(rules),
-        Branch::State if !rules.protected => {
+        ProtectedBranch::Main | ProtectedBranch::Decisions => guard::open(rules),
+        ProtectedBranch::State if !rules.protected => {
             Some("no rule protects it: whoever may write to the repository may change the record")
         }
-        Branch::State if rules.may_push == Some(false) => {
+        ProtectedBranch::State if rules.may_push == Some(false) => {
             Some("its rule does not let tidegate's own account push, so nothing can be recorded")
         }
-        Branch::State if rules.all_push => Some(
+        ProtectedBranch::State if rules.all_push => Some(
             "its rule lets whoever may write to the repository push to it, and so change the record: a signed record shows that",
         ),
-        Branch::State if site.kind == HostKind::Gitea && rules.may_merge == Some(true) => Some(
+        ProtectedBranch::State if site.kind == HostKind::Gitea && rules.may_merge == Some(true) => Some(
             "its rule has no list of those who may merge: whoever may write to the repository may change the record by a pull request",
         ),
-        Branch::State => None,
+        ProtectedBranch::State => None,
     };
     match wrong {
-        Some(why) if rules.all_push && branch == Branch::State => {
+        Some(why) if rules.all_push && branch == ProtectedBranch::State => {
             let act = format!(
                 "sign the record (spec.signing of the Installation); where the host can say it (GitLab Premium: allowed_to_push), let {} \
                  alone push",
@@ -284,7 +284,7 @@ pub(super) fn branch(
         None if guard::is_hidden(rules) => {
             let words = settings.words(branch);
             let token = format!("run doctor with a token that may read it ({})", hidden(site.kind));
-            if rules.hidden && branch == Branch::Decisions {
+            if rules.hidden && branch == ProtectedBranch::Decisions {
                 let says = "it is protected, and the host does not tell this account how: an approval counts only where the policy names \
                             approvers";
                 let ruleset =
@@ -308,7 +308,7 @@ fn hidden(kind: HostKind) -> &'static str {
 }
 
 /// Who tells the controller of pushes and of pull requests, where it listens.
-pub(super) fn webhook(kind: HostKind, asked: &Result<Vec<Hook>, HostError>) -> Check {
+pub(super) fn webhook(kind: HostKind, asked: &Result<Vec<HostWebhook>, HostError>) -> Check {
     let check = "webhook";
     let hooks = match asked {
         Err(error) => {

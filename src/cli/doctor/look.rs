@@ -12,7 +12,7 @@ use crate::cli::screen::now;
 use crate::cluster::client::Cluster;
 use crate::cluster::rights;
 use crate::forge::host::{Host, Pass};
-use crate::forge::settings::{Branch, Settings};
+use crate::forge::settings::{ProtectedBranch, Settings};
 use crate::git::{GitError, Store};
 use crate::manifest::desired::Rollout;
 use crate::manifest::diagnostic::Diagnostic;
@@ -192,7 +192,7 @@ async fn host(
     };
     let main = &installation.repository.branch;
     let settings = Settings { instance: &installation.instance, main, account: &login, id };
-    for branch in Branch::ALL {
+    for branch in ProtectedBranch::ALL {
         let weight = weight(branch, installation, loaded);
         let rules = host.rules(&settings.name(branch)).await;
         all.push(checks::branch(&settings, site, branch, weight, &rules));
@@ -206,13 +206,13 @@ async fn host(
 }
 
 /// What becomes of a branch that nothing protects.
-fn weight(branch: Branch, installation: &Installation, loaded: Option<&Loaded>) -> Weight {
+fn weight(branch: ProtectedBranch, installation: &Installation, loaded: Option<&Loaded>) -> Weight {
     let policy = loaded.and_then(|loaded| loaded.policy.as_ref().ok());
     let trusts = policy.is_some_and(|policy| policy.tenants.values().all(|tenant| tenant.trust == Trust::Writers));
     match branch {
-        Branch::Decisions if !trusts => Weight::Needed,
-        Branch::State if installation.signing.is_none() => Weight::Needed,
-        Branch::Main | Branch::Decisions | Branch::State => Weight::Wished,
+        ProtectedBranch::Decisions if !trusts => Weight::Needed,
+        ProtectedBranch::State if installation.signing.is_none() => Weight::Needed,
+        ProtectedBranch::Main | ProtectedBranch::Decisions | ProtectedBranch::State => Weight::Wished,
     }
 }
 
@@ -221,7 +221,7 @@ fn unhosted(installation: &Installation) -> Check {
     let main = &installation.repository.branch;
     let settings = Settings { instance: &installation.instance, main, account: "its account", id: None };
     let of = |branch| format!("{}: {}", settings.name(branch), settings.words(branch));
-    let act = format!("see yourself that the Git host has\n    {}", Branch::ALL.map(of).join("\n    "));
+    let act = format!("see yourself that the Git host has\n    {}", ProtectedBranch::ALL.map(of).join("\n    "));
     let says = "the Installation names no host with an API (forge.kind), so nothing can be asked of it";
     Check::new(Found::Unknown, "Git host", says, act)
 }

@@ -9,8 +9,8 @@ use crate::cli::ui::Ink;
 use crate::cli::validate;
 use crate::cluster::checkup::Server;
 use crate::cluster::rights::{needed, to_copy};
-use crate::forge::host::{Hook, HostError, Permissions};
-use crate::forge::settings::{Branch, Settings};
+use crate::forge::host::{HostError, HostWebhook, Permissions};
+use crate::forge::settings::{ProtectedBranch, Settings};
 use crate::manifest::files::Entry;
 use crate::manifest::installation::{Access, Caps, HostKind, PullHost};
 use crate::manifest::load::load;
@@ -31,7 +31,7 @@ fn refused() -> HostError {
     HostError::Refused { doing: "GET hooks".to_owned(), status: 403, why: "no".to_owned() }
 }
 
-fn of_branch(which: Branch, rules: Result<Option<Rules>, HostError>) -> Check {
+fn of_branch(which: ProtectedBranch, rules: Result<Option<Rules>, HostError>) -> Check {
     let instance = "prod".parse().unwrap();
     let settings = Settings { instance: &instance, main: "main", account: "bot", id: Some(7) };
     branch(&settings, &site(HostKind::Gitea), which, Weight::Needed, &rules)
@@ -55,7 +55,7 @@ fn of_state() -> Rules {
 #[test]
 fn a_state_branch_of_gitea_that_all_may_merge_into_is_open() {
     let Check { found, says, act, .. } =
-        of_branch(Branch::State, Ok(Some(Rules { may_merge: Some(true), ..of_state() })));
+        of_branch(ProtectedBranch::State, Ok(Some(Rules { may_merge: Some(true), ..of_state() })));
     assert!(found == Found::Broken && says.contains("by a pull request"), "{says}");
     assert!(act.unwrap().contains("\"enable_merge_whitelist\":true"));
 }
@@ -65,8 +65,8 @@ fn all_that_is_well_is_a_table() {
     let all = vec![
         Check::ok("repository", "main is at 01234567"),
         account("bot", Some(Permissions { admin: false, push: true }), &site(HostKind::Gitea)),
-        of_branch(Branch::Decisions, Ok(Some(kept()))),
-        of_branch(Branch::State, Ok(Some(of_state()))),
+        of_branch(ProtectedBranch::Decisions, Ok(Some(kept()))),
+        of_branch(ProtectedBranch::State, Ok(Some(of_state()))),
     ];
     insta::assert_snapshot!(text(&all, Ink::Plain));
 }
@@ -85,7 +85,7 @@ fn a_tip_that_nobody_who_may_has_signed_is_broken() {
 #[test]
 fn a_state_branch_that_all_may_push_to_is_no_reason_to_set_what_is_set() {
     let rules = Rules { may_push: Some(true), all_push: true, ..kept() };
-    let Check { found, says, act, .. } = of_branch(Branch::State, Ok(Some(rules)));
+    let Check { found, says, act, .. } = of_branch(ProtectedBranch::State, Ok(Some(rules)));
     assert!(found == Found::Broken && says.contains("whoever may write"), "{says}");
     assert!(act.unwrap().contains("spec.signing"));
 }
@@ -104,17 +104,17 @@ fn what_is_wrong_comes_with_what_to_do() {
     all.push(apart("clock of the Git host", time("11:00:00"), time("12:00:00")));
     all.push(account("bot", Some(Permissions { admin: false, push: false }), &site(HostKind::Gitea)));
     all.push(account("bot", Some(Permissions { admin: true, push: true }), &site(HostKind::Gitea)));
-    all.push(of_branch(Branch::Decisions, Ok(Some(Rules::default()))));
+    all.push(of_branch(ProtectedBranch::Decisions, Ok(Some(Rules::default()))));
     let named = |name: &str| Rules { name: Some(name.to_owned()), approvals: Some(0), ..kept() };
-    all.push(of_branch(Branch::Decisions, Ok(Some(named("tidegate/prod/decisions")))));
-    let wide = of_branch(Branch::Decisions, Ok(Some(named("tidegate/**"))));
+    all.push(of_branch(ProtectedBranch::Decisions, Ok(Some(named("tidegate/prod/decisions")))));
+    let wide = of_branch(ProtectedBranch::Decisions, Ok(Some(named("tidegate/**"))));
     assert!(!wide.act.unwrap().contains("PATCH"), "a rule that is about other branches too stays as it is");
-    all.push(of_branch(Branch::State, Ok(Some(kept()))));
+    all.push(of_branch(ProtectedBranch::State, Ok(Some(kept()))));
     all.push(webhook(HostKind::Gitea, &Ok(Vec::new())));
     let last = Some((Some(502), "bad gateway".to_owned()));
     let hook = |pulls, last| {
         let url = "https://tidegate.example.test/webhook".to_owned();
-        Ok(vec![Hook { url, pushes: true, pulls, last }])
+        Ok(vec![HostWebhook { url, pushes: true, pulls, last }])
     };
     all.push(webhook(HostKind::Github, &hook(true, last)));
     all.push(webhook(HostKind::Gitlab, &hook(false, None)));
@@ -146,13 +146,13 @@ fn the_right_to_copy_secrets_is_looked_for_where_rollouts_track_them() {
 #[test]
 fn what_a_host_hides_could_not_be_looked_at() {
     let hidden = Rules { protected: true, hidden: true, ..Rules::default() };
-    let kept = of_branch(Branch::Decisions, Ok(Some(hidden.clone())));
+    let kept = of_branch(ProtectedBranch::Decisions, Ok(Some(hidden.clone())));
     assert!(kept.found == Found::Unknown && kept.act.unwrap().contains("ruleset") && kept.says.contains("approvers"));
     let all = vec![
         account("bot", None, &site(HostKind::Github)),
-        of_branch(Branch::Main, Ok(Some(hidden))),
-        of_branch(Branch::Decisions, Err(refused())),
-        of_branch(Branch::State, Ok(None)),
+        of_branch(ProtectedBranch::Main, Ok(Some(hidden))),
+        of_branch(ProtectedBranch::Decisions, Err(refused())),
+        of_branch(ProtectedBranch::State, Ok(None)),
         webhook(HostKind::Gitea, &Err(refused())),
     ];
     assert!(all.iter().all(|check| check.found == Found::Unknown), "{all:#?}");

@@ -84,7 +84,7 @@ fn paths_are_shown_as_near_as_can_be() {
 fn a_query_that_is_refused_is_shown() {
     let file = ALIAS[0].1.replacen("[{{ interval }}]", "", 1);
     let imported = imported(Tool::Flagger, &[("a.yaml", &file)]);
-    let [Refused { file, check, why }] = imported.refused.as_slice() else { panic!("{imported:#?}") };
+    let [RefusedCheck { file, check, why }] = imported.refused.as_slice() else { panic!("{imported:#?}") };
     let shown = format!("refuses these queries:\n  {file}: {check}: {why}\n");
     assert!(differences(&imported, Ink::Plain).contains(&shown), "{shown}");
 }

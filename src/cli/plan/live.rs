@@ -1,12 +1,12 @@
 //! What the planner itself would do, with what is live: the controller's own pure function on the same values.
 
-use super::{ActionView, Change, PlanView, PlannedView};
+use super::{ActionView, Effect, PlanView, PlannedView};
+use crate::cli::decisions;
 use crate::cli::failure::Failure;
 use crate::cli::live::{self, Sight};
 use crate::cli::repository::Repository;
-use crate::cli::words;
 use crate::gate::guard::Guard;
-use crate::gate::schedule::{Freeze, Window};
+use crate::gate::schedule::{FreezeSpan, Window};
 use crate::manifest::desired::{Rollout, Set};
 use crate::manifest::ids::{CommitId, Namespace, RolloutId, SetId};
 use crate::manifest::load::{Loaded, Rejected};
@@ -15,7 +15,7 @@ use crate::manifest::raw::Floors;
 use crate::plan::action::{Action, Ask, Class, Verb};
 use crate::plan::draft::{RecordChange, RolloutPlan};
 use crate::plan::evidence::{Answer, Found, Need};
-use crate::plan::input::{Desired, Git, Input, Live, MayStart, PolicyView, Recorded};
+use crate::plan::input::{Desired, Git, Input, Live, MayStart, PolicyView, RecordedState};
 use crate::plan::planner;
 use crate::record::history::is_under_way;
 use crate::record::state::{RolloutState, Time, Writer};
@@ -88,11 +88,11 @@ impl Scene<'_> {
         let floors = tenant.map(|(_, tenant)| tenant.floors.clone()).unwrap_or_default();
         let policy = PolicyView { tenant: tenant.map(|(name, _)| name.clone()), may_start, floors, ..rules(policy) };
         let (decisions, recorded) = match record {
-            None => (Default::default(), Recorded::None),
-            Some(Err(why)) => (Default::default(), Recorded::Unreadable(why.clone())),
+            None => (Default::default(), RecordedState::None),
+            Some(Err(why)) => (Default::default(), RecordedState::Unreadable(why.clone())),
             Some(Ok(record)) => {
-                let recorded = Recorded::State(Box::new(record.state.clone()), record.plan.clone().map(Arc::new));
-                (words::about(self.repository, record).await?, recorded)
+                let recorded = RecordedState::State(Box::new(record.state.clone()), record.plan.clone().map(Arc::new));
+                (decisions::about(self.repository, record).await?, recorded)
             }
         };
         let live = match self.sight.spaces.get(&id.namespace) {
@@ -198,7 +198,7 @@ fn rules(policy: Option<&Policy>) -> PolicyView {
     let windows = policy.windows.iter().filter_map(|(name, schedule)| Some((name.clone(), window(schedule)?)));
     let freezes = policy.freezes.iter().filter_map(|(name, freeze)| {
         let tenants = freeze.tenants.clone();
-        Some((name.clone(), Freeze { window: window(&freeze.schedule)?, tenants }))
+        Some((name.clone(), FreezeSpan { window: window(&freeze.schedule)?, tenants }))
     });
     PolicyView {
         windows: windows.collect(),
@@ -249,7 +249,7 @@ pub(super) fn show(planned: &mut PlannedView, plan: &RolloutPlan) {
         does: format!("withdraws {}", plain(branch)),
         why: "it asks for nothing any more".to_owned(),
     }));
-    if planned.change != Change::Rejected {
+    if planned.change != Effect::Rejected {
         planned.waits =
             waits.iter().map(|wait| format!("{}: {}", wait.reason.as_str(), plain(&wait.message))).collect();
     }

@@ -1,6 +1,6 @@
 //! What would happen as far as files and the record tell: pure, but for reading the record.
 
-use super::{Change, PlanView, PlannedView, StepView, general_errors};
+use super::{Effect, PlanView, PlannedView, StepView, general_errors};
 use crate::cli::failure::Failure;
 use crate::cli::repository::Repository;
 use crate::cli::tracked::as_recorded;
@@ -10,7 +10,7 @@ use crate::manifest::files::RepoPath;
 use crate::manifest::ids::RolloutId;
 use crate::manifest::load::{Loaded, Rejected};
 use crate::plan::forecast::{Forecast, Foreseen};
-use crate::plan::outlook::{self, Known, Outlook};
+use crate::plan::outlook::{self, KnownRecord, Outlook};
 use crate::record::history;
 use crate::record::state::Time;
 use crate::report::view::{Record, Records};
@@ -74,12 +74,12 @@ pub(super) fn planned(loaded: &Loaded, records: &Records, pinned: &Pinned, compa
 fn known<'a>(
     record: Option<&'a Result<Record, String>>,
     pinned: Option<&'a PinnedSets>,
-) -> Option<Result<Known<'a>, &'a str>> {
+) -> Option<Result<KnownRecord<'a>, &'a str>> {
     let promoted = pinned.and_then(|sets| sets.promoted.as_ref());
     let promoted = promoted.map(|promoted| promoted.as_ref().map_err(String::as_str));
     let tried = pinned.and_then(|sets| sets.tried.as_ref());
     Some(match record? {
-        Ok(Record { state, plan }) => Ok(Known { state, plan: plan.as_ref(), promoted, tried }),
+        Ok(Record { state, plan }) => Ok(KnownRecord { state, plan: plan.as_ref(), promoted, tried }),
         Err(why) => Err(why),
     })
 }
@@ -118,7 +118,7 @@ fn refuse(id: &RolloutId, rejected: &Rejected) -> PlannedView {
     PlannedView {
         rollout: id.to_string(),
         path: paths.join(", "),
-        change: Change::Rejected,
+        change: Effect::Rejected,
         message: "Its last good state stays until these are mended.".to_owned(),
         timeline: None,
         steps: Vec::new(),

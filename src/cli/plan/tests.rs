@@ -1,7 +1,7 @@
 //! What would happen to the example repository, in every relation to its record.
 
 use super::offline::{Pinned, PinnedSets, planned};
-use super::{Change, PlanView, text};
+use super::{Effect, PlanView, text};
 use crate::cli::fixture::{self, time};
 use crate::cli::tests as states;
 use crate::cli::ui::Ink;
@@ -73,7 +73,7 @@ fn open(loaded: &Loaded, step: &str) -> Record {
         pods: rollout.set.pods.clone(),
         ..fixture::open().run.unwrap()
     };
-    let phase = Phase::Progressing(fixture::stop(step));
+    let phase = Phase::Progressing(fixture::position(step));
     Record { state: RolloutState { phase, run: Some(run), ..state }, plan: Some(rollout.plan) }
 }
 
@@ -90,7 +90,7 @@ fn compared(loaded: &Loaded, record: Record, tried: Option<Set>) -> PlanView {
     plan
 }
 
-fn shown(loaded: &Loaded, record: Record) -> (Change, String) {
+fn shown(loaded: &Loaded, record: Record) -> (Effect, String) {
     let plan = plan(loaded, record);
     (plan.rollouts[0].change, text(&plan, states::now(), Ink::Plain))
 }
@@ -115,19 +115,19 @@ fn a_mistyped_field_is_told_before_it_is_merged() {
 fn without_a_record_all_is_seen_for_the_first_time() {
     let loaded = load(&files(), &Caps::default());
     let plan = planned(&loaded, &Records::new(), &Pinned::new(), "no record", states::now());
-    assert!(plan.rollouts.iter().all(|planned| planned.change == Change::FirstSight));
+    assert!(plan.rollouts.iter().all(|planned| planned.change == Effect::FirstSight));
     insta::assert_snapshot!(text(&plan, states::now(), Ink::Plain));
 }
 
 #[test]
 fn what_is_promoted_changes_nothing() {
-    assert_eq!(shown(&load(&files(), &Caps::default()), rest()).0, Change::None);
+    assert_eq!(shown(&load(&files(), &Caps::default()), rest()).0, Effect::None);
 }
 
 #[test]
 fn a_new_version_gets_a_run_with_its_timeline() {
     let (change, text) = shown(&new_version(), rest());
-    assert_eq!(change, Change::Run);
+    assert_eq!(change, Effect::Run);
     insta::assert_snapshot!(text);
 }
 
@@ -139,7 +139,7 @@ fn the_queries_of_its_checks_are_shown_as_they_are_asked() {
     let wanted = format!("  checks: {checks}\n  progressDeadline: 2m");
     edit(&mut files, "teams/shop/podinfo/rollout.yaml", "  progressDeadline: 2m", &wanted);
     let (change, text) = shown(&load(&files, &Caps::default()), rest());
-    assert_eq!(change, Change::Run);
+    assert_eq!(change, Effect::Run);
     let asks = "\n  errors asks: 100 * (1 - (sum(rate(istio_requests_total{response_code=~\"5..\",reporter=\"destination\",\
                 destination_workload_namespace=\"shop\",destination_workload=\"podinfo-canary\"}[30s])) or vector(0)) / ";
     assert!(text.contains(asks), "{text}");
@@ -160,14 +160,14 @@ fn a_window_and_a_freeze_move_the_timeline() {
     edit(&mut files, "tidegate.yaml", "0 0 20 12 *", "0 12 25 11 *");
     edit(&mut files, "tidegate.yaml", "336h", "4h");
     let (change, text) = shown(&load(&files, &Caps::default()), rest());
-    assert_eq!(change, Change::Run);
+    assert_eq!(change, Effect::Run);
     insta::assert_snapshot!(text);
 }
 
 #[test]
 fn a_change_of_size_is_applied_directly() {
     let (change, text) = shown(&edited(MANIFEST, "replicas: ", "replicas: 1"), rest());
-    assert_eq!(change, Change::Direct, "{text}");
+    assert_eq!(change, Effect::Direct, "{text}");
     insta::assert_snapshot!(text);
 }
 
@@ -180,7 +180,7 @@ fn a_refused_revision_is_not_started() {
     let revision = tried.revision.clone();
     record.state.refused = vec![Refused { revision, run, outcome, why: "error-rate".to_owned(), at }];
     let (change, shown) = shown(&loaded, record.clone());
-    assert_eq!(change, Change::Refused);
+    assert_eq!(change, Effect::Refused);
     insta::assert_snapshot!(shown);
     // Neither is another size of it.
     let (to, revision) = (tried.id.clone(), tried.revision.clone());
@@ -200,24 +200,24 @@ fn a_refused_revision_is_not_started() {
 fn an_open_run_goes_on_is_taken_back_or_superseded() {
     let loaded = new_version();
     let (change, text) = shown(&loaded, open(&loaded, "tenth"));
-    assert_eq!(change, Change::UnderWay);
+    assert_eq!(change, Effect::UnderWay);
     insta::assert_snapshot!("under_way", text);
     let (change, text) = shown(&load(&files(), &Caps::default()), open(&loaded, "tenth"));
-    assert_eq!(change, Change::TakesBack);
+    assert_eq!(change, Effect::TakesBack);
     insta::assert_snapshot!("taken_back", text);
     let third = edited(MANIFEST, "image: ", "image: example.net/");
     let (change, text) = shown(&third, open(&loaded, "tenth"));
-    assert_eq!(change, Change::Supersedes);
+    assert_eq!(change, Effect::Supersedes);
     insta::assert_snapshot!("superseded", text);
     let mut late = open(&loaded, "tenth");
-    late.state.phase = Phase::Finalising(fixture::stop("return"));
+    late.state.phase = Phase::Finalising(fixture::position("return"));
     insta::assert_snapshot!("superseded_late", shown(&third, late).1);
 }
 
 #[test]
 fn errors_reject_one_rollout_and_say_all() {
     let (change, text) = shown(&edited("teams/shop/podinfo/rollout.yaml", "weight: 10", "weight: 101"), rest());
-    assert_eq!(change, Change::Rejected);
+    assert_eq!(change, Effect::Rejected);
     insta::assert_snapshot!(text);
 }
 
@@ -226,7 +226,7 @@ fn a_removed_rollout_keeps_its_objects() {
     let mut files = files();
     files.retain(|path, _| !path.as_str().starts_with("teams/shop/podinfo/"));
     let (change, text) = shown(&load(&files, &Caps::default()), rest());
-    assert_eq!(change, Change::Removed);
+    assert_eq!(change, Effect::Removed);
     insta::assert_snapshot!(text);
 }
 

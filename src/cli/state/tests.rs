@@ -1,6 +1,6 @@
 use super::*;
 
-fn sealed(digit: char, subject: &str, verdict: Verdict, adopts: bool) -> Sealed {
+fn sealed(digit: char, subject: &str, verdict: SignatureVerdict, adopts: bool) -> Sealed {
     let commit = digit.to_string().repeat(40).parse().unwrap();
     let time = "2026-01-31T10:05:00Z".parse().unwrap();
     Sealed { commit, subject: subject.to_owned(), time, verdict, adopts }
@@ -16,13 +16,13 @@ fn people_see_what_is_not_ours_first_and_programs_the_same() {
         .unwrap()
         .public()
         .clone();
-    let good = |digit, subject| sealed(digit, subject, Verdict::Trusted(key.clone()), false);
+    let good = |digit, subject| sealed(digit, subject, SignatureVerdict::Trusted(key.clone()), false);
     let all = [
         good('5', "shop/podinfo: testers → tenth (weight 10)"),
-        sealed('4', "go on", Verdict::Foreign(other), false),
-        sealed('3', "Update state.yaml", Verdict::Unsigned, false),
-        sealed('2', "Merge", Verdict::Void("an OpenPGP signature, which is not read"), false),
-        sealed('1', "the record is accepted as it stands", Verdict::Trusted(key.clone()), true),
+        sealed('4', "go on", SignatureVerdict::Foreign(other), false),
+        sealed('3', "Update state.yaml", SignatureVerdict::Unsigned, false),
+        sealed('2', "Merge", SignatureVerdict::Void("an OpenPGP signature, which is not read"), false),
+        sealed('1', "the record is accepted as it stands", SignatureVerdict::Trusted(key.clone()), true),
     ];
     let shown = |sealed: &[Sealed], all: bool| {
         let view = view("tidegate/prod/state".to_owned(), sealed[0].commit.clone(), sealed, all);

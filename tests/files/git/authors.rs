@@ -3,7 +3,7 @@
 use super::{Bed, branch, id, path};
 use crate::support::origin::Origin;
 use std::collections::BTreeMap;
-use tidegate::git::{Changed, GitError, Made};
+use tidegate::git::{Authorship, Changed, GitError};
 use tidegate::manifest::files::{Had, RepoPath};
 use tidegate::manifest::ids::BlobId;
 
@@ -39,7 +39,7 @@ fn joins(origin: &Origin, who: &str, branch: &str, parents: [&str; 2], as_in: &s
     merge
 }
 
-fn names(made: Vec<Made>) -> Vec<String> {
+fn names(made: Vec<Authorship>) -> Vec<String> {
     let mut names: Vec<String> = made.into_iter().flat_map(|made| made.by).map(|person| person.name).collect();
     names.sort();
     names

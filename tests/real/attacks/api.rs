@@ -17,8 +17,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tidegate::reconcile::clock::Clock;
 use tidegate::world::kube_api::resource::Resource;
-use tidegate::world::kube_api::{Seen, Verdict, What};
-use tidegate::world::stage::Stage;
+use tidegate::world::kube_api::{FaultVerdict, SeenRequest, What};
+use tidegate::world::simulation::Simulation;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
@@ -43,7 +43,7 @@ pub(super) type Objects = BTreeMap<String, Value>;
 
 /// The running API server; it ends with this value.
 pub(super) struct Api {
-    pub(super) stage: Arc<Stage>,
+    pub(super) stage: Arc<Simulation>,
     pub(super) address: SocketAddr,
     authority: String,
     writes: Arc<Mutex<Vec<String>>>,
@@ -51,7 +51,7 @@ pub(super) struct Api {
 }
 
 /// Whether a request asks to change what users reach: neither the Lease nor an Event does.
-fn is_write(seen: &Seen<'_>) -> bool {
+fn is_write(seen: &SeenRequest<'_>) -> bool {
     let What::Request { verb, dry_run: false } = seen.what else { return false };
     verb.writes() && !matches!(seen.resource.plural, "leases" | "events")
 }
@@ -59,15 +59,15 @@ fn is_write(seen: &Seen<'_>) -> bool {
 impl Api {
     /// Serves an empty cluster, in whose namespace `shop` there is something to do.
     pub(super) async fn start(dir: &Path) -> Self {
-        let stage = Arc::new(Stage::new(dir, Clock::default().now()).unwrap());
+        let stage = Arc::new(Simulation::new(dir, Clock::default().now()).unwrap());
         let writes: Arc<Mutex<Vec<String>>> = Arc::default();
         let written = Arc::clone(&writes);
         stage.api.judge(move |seen| {
             if is_write(seen) {
-                let Seen { caller, resource, name, what, .. } = seen;
+                let SeenRequest { caller, resource, name, what, .. } = seen;
                 written.lock().unwrap().push(format!("{caller}: {what:?} {} {name}", resource.plural));
             }
-            Verdict::Pass
+            FaultVerdict::Pass
         });
         let mut tasks = JoinSet::new();
         let nature = Arc::clone(&stage);
@@ -158,7 +158,7 @@ async fn certified(dir: &Path) -> ServerConfig {
     builder.with_single_cert(chain, PrivateKeyDer::from_pem_file(&key).unwrap()).unwrap()
 }
 
-async fn serve(listener: TcpListener, tls: TlsAcceptor, stage: Arc<Stage>) {
+async fn serve(listener: TcpListener, tls: TlsAcceptor, stage: Arc<Simulation>) {
     let mut open = JoinSet::new();
     loop {
         let (stream, _) = listener.accept().await.unwrap();

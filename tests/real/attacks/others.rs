@@ -111,7 +111,9 @@ pub(super) async fn exposed() -> Story {
     let weighs = |story: &Story| story.api.reached().1 == 10;
     story.soon("a tenth", async || weighs(&story).then_some(())).await;
     story
-        .until("a tenth that is seen", |record| record.phase.stop().is_some_and(|stop| stop.clock.exposed.is_some()))
+        .until("a tenth that is seen", |record| {
+            record.phase.position().is_some_and(|stop| stop.clock.exposed.is_some())
+        })
         .await;
     story
 }

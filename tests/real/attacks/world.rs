@@ -409,7 +409,7 @@ impl Story {
 
 /// Whether users may reach something new.
 pub(super) fn is_exposed(record: &RolloutState) -> bool {
-    record.phase.stop().is_some()
+    record.phase.position().is_some()
 }
 
 /// The last that a log says, without what is for its writers alone.

@@ -5,7 +5,7 @@ use super::{RELEASE, all, few, find, with};
 use crate::support::origin::Origin;
 use serde_json::{Value, json};
 use std::process::Command;
-use tidegate::manifest::installation::{self, Access, Cluster, Installation, Provider};
+use tidegate::manifest::installation::{self, Access, ClusterConfig, Installation, Provider};
 
 /// The pods that the chart makes: those of the Deployment, and the ones of `helm test` and `helm uninstall`.
 fn pods(values: &Value) -> Vec<Value> {
@@ -135,14 +135,14 @@ fn the_installation_is_what_the_values_say() {
     assert_eq!((found.repository.branch.as_str(), found.repository.poll.as_secs()), ("main", 30));
     assert_eq!((found.repository.credentials_file, found.repository.forge), (None, None));
     let clusters: Vec<_> = found.clusters.iter().map(|(name, cluster)| (name.as_str(), cluster.clone())).collect();
-    assert_eq!(clusters, [("home", Cluster::InCluster)]);
+    assert_eq!(clusters, [("home", ClusterConfig::InCluster)]);
     let names: Vec<_> = found.caps.namespaces().iter().map(|namespace| namespace.as_str()).collect();
     assert_eq!(names, ["blog", "shop"]);
     let other = json!({"cluster": {"name": "far", "kubeconfig": {"secretName": "other", "key": "config"}}});
     let found = installation_of(&with(&all(), &other));
     assert_eq!(found.repository.credentials_file, Some("/etc/tidegate/git/tidegate-git/credentials".into()));
     let clusters: Vec<_> = found.clusters.iter().map(|(name, cluster)| (name.as_str(), cluster.clone())).collect();
-    assert_eq!(clusters, [("far", Cluster::Kubeconfig("/etc/tidegate/kubeconfig/other/config".into()))]);
+    assert_eq!(clusters, [("far", ClusterConfig::Kubeconfig("/etc/tidegate/kubeconfig/other/config".into()))]);
 }
 
 /// Whether a file of that path is what a volume of the pod brings: from which Secret or ConfigMap, and which key.

@@ -2,7 +2,7 @@
 
 use super::world::World;
 use std::time::Duration;
-use tidegate::cluster::lease::{Inherited, Lease, LeaseAnnotations, Timing, Turn};
+use tidegate::cluster::lease::{ElectionTurn, Inherited, Lease, LeaseAnnotations, Timing};
 use tidegate::cluster::unobserved;
 use tidegate::record::state::Time;
 use tokio::time::Instant;
@@ -29,30 +29,30 @@ async fn one_leads_the_other_takes_over_and_the_first_notices(world: World) {
     let none = LeaseAnnotations::default();
 
     let turn = first.turn(&notes, start, wall(0)).await;
-    let Turn::Leading { held, inherited: Some(found) } = turn else { panic!("{turn:?}") };
+    let ElectionTurn::Leading { held, inherited: Some(found) } = turn else { panic!("{turn:?}") };
     assert_eq!(
         (held.epoch(), found),
         (1, Inherited { anchor: Some(TIP.parse().unwrap()), gaps: unobserved::parse(EARLIER) })
     );
     let turn = first.turn(&notes, at(5), wall(5)).await;
-    assert!(matches!(turn, Turn::Leading { inherited: None, .. }), "{turn:?}");
+    assert!(matches!(turn, ElectionTurn::Leading { inherited: None, .. }), "{turn:?}");
 
     // The second has to see one state for the whole duration, whatever the clock on the wall says.
-    let waits = Turn::Standby { holder: Some("first".into()), free_at: at(21) };
+    let waits = ElectionTurn::Standby { holder: Some("first".into()), free_at: at(21) };
     assert_eq!(second.turn(&none, at(6), wall(900)).await, waits);
     assert_eq!(second.turn(&none, at(20), wall(900)).await, waits);
     let turn = second.turn(&none, at(21), wall(65)).await;
-    let Turn::Leading { held: taken, inherited } = turn else { panic!("{turn:?}") };
+    let ElectionTurn::Leading { held: taken, inherited } = turn else { panic!("{turn:?}") };
     assert!(!held.still(at(15)));
     assert_eq!(taken.epoch(), 2);
     let gaps = format!("{EARLIER} 2026-03-01T12:00:05Z/2026-03-01T12:01:05Z");
     assert_eq!(inherited, Some(Inherited { anchor: Some(TIP.parse().unwrap()), gaps: unobserved::parse(&gaps) }));
 
     let turn = first.turn(&notes, at(22), wall(22)).await;
-    assert!(matches!(&turn, Turn::Standby { holder: Some(holder), .. } if holder == "second"), "{turn:?}");
+    assert!(matches!(&turn, ElectionTurn::Standby { holder: Some(holder), .. } if holder == "second"), "{turn:?}");
     second.release(wall(70)).await;
     let turn = first.turn(&none, at(23), wall(75)).await;
-    let Turn::Leading { held, inherited: Some(found) } = turn else { panic!("{turn:?}") };
+    let ElectionTurn::Leading { held, inherited: Some(found) } = turn else { panic!("{turn:?}") };
     let gaps = format!("{EARLIER} 2026-03-01T12:00:05Z/2026-03-01T12:01:05Z 2026-03-01T12:01:10Z/2026-03-01T12:01:15Z");
     assert_eq!((held.epoch(), unobserved::print(&found.gaps)), (3, gaps));
 }
@@ -64,7 +64,7 @@ async fn of_many_who_want_a_free_lease_one_gets_it(world: World) {
         async move { lease.turn(&LeaseAnnotations::default(), now, wall(0)).await }
     };
     let turns = futures::future::join_all((0..8).map(contend)).await;
-    let leading = turns.iter().filter(|turn| matches!(turn, Turn::Leading { .. })).count();
-    let standing_by = turns.iter().filter(|turn| matches!(turn, Turn::Standby { .. })).count();
+    let leading = turns.iter().filter(|turn| matches!(turn, ElectionTurn::Leading { .. })).count();
+    let standing_by = turns.iter().filter(|turn| matches!(turn, ElectionTurn::Standby { .. })).count();
     assert_eq!((leading, standing_by), (1, 7), "{turns:?}");
 }

@@ -15,7 +15,7 @@ use tidegate::cluster::watch::Watches;
 use tidegate::gate::brake::BrakeWord;
 use tidegate::manifest::object::{Kind, Object, ObjectRef};
 use tidegate::plan::action::{GoesBy, Verb};
-use tidegate::workload::live::{Expects, LiveState, Outcome};
+use tidegate::workload::live::{Expects, LiveState, WriteOutcome};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
 
@@ -116,7 +116,7 @@ async fn our_own_writes_are_known_at_once_and_for_good(world: World) {
     let target = last.reference().clone();
     let deleted =
         world.perform(Verb::Delete { target: target.clone(), expects: version(&last), by: GoesBy::Policy }).await;
-    assert_eq!(deleted, Outcome::Done(None));
+    assert_eq!(deleted, WriteOutcome::Done(None));
     sight.watches.absorb_delete(&target, last.uid().unwrap());
     assert_eq!(know().get(&target), None);
     let again = world.applied(&wanted(99), Expects::Absent).await;
@@ -254,7 +254,7 @@ async fn a_kind_that_is_not_served_is_missing_until_it_is() {
     let live = sight.ready(&world).await;
     assert_eq!(live.missing.iter().collect::<Vec<_>>(), [&Kind::GrpcRoute, &Kind::HttpRoute]);
     let route = world.object(Kind::HttpRoute, "podinfo", json!({"spec": {}}));
-    assert_eq!(cluster.dry_run(&route, &Expects::Absent).await, Outcome::MissingKind(Kind::HttpRoute));
+    assert_eq!(cluster.dry_run(&route, &Expects::Absent).await, WriteOutcome::MissingKind(Kind::HttpRoute));
 
     missing.store(false, Ordering::Relaxed);
     sight.until("served", &world, |observed| ready(observed).filter(|live| live.missing.is_empty())).await;

@@ -10,8 +10,8 @@ use tidegate::cluster::connection::ClusterSource;
 use tidegate::manifest::ids::Namespace;
 use tidegate::manifest::object::{Kind, Object, ObjectRef};
 use tidegate::plan::action::{Action, Class, Verb};
-use tidegate::workload::live::{Expects, Outcome};
-use tidegate::world::kube_api::{Fault, KubeApi, Verdict};
+use tidegate::workload::live::{Expects, WriteOutcome};
+use tidegate::world::kube_api::{Fault, FaultVerdict, KubeApi};
 
 /// A namespace of its own, and two ways to it.
 pub(crate) struct World {
@@ -49,7 +49,7 @@ impl World {
         }
         api.judge(|seen| {
             let own = matches!(seen.namespace, "cluster" | "cluster-home" | "");
-            if seen.caller == "it" && !own { Verdict::Before(Fault::Forbidden) } else { Verdict::Pass }
+            if seen.caller == "it" && !own { FaultVerdict::Before(Fault::Forbidden) } else { FaultVerdict::Pass }
         });
         let admin = Client::new(api.caller("admin"), "default");
         let cluster = Cluster::over(api.caller("it"), home, &"it".parse().unwrap()).await.unwrap();
@@ -109,11 +109,11 @@ impl World {
     }
 
     /// Does one action, as the instance.
-    pub(crate) async fn perform(&self, verb: Verb) -> Outcome {
+    pub(crate) async fn perform(&self, verb: Verb) -> WriteOutcome {
         self.perform_as(Class::Upkeep, verb).await
     }
 
-    pub(crate) async fn perform_as(&self, class: Class, verb: Verb) -> Outcome {
+    pub(crate) async fn perform_as(&self, class: Class, verb: Verb) -> WriteOutcome {
         let action = Action {
             class,
             rollout: "shop/podinfo".parse().unwrap(),
@@ -127,7 +127,7 @@ impl World {
     }
 
     /// Applies, as the instance.
-    pub(crate) async fn apply(&self, object: &Object, expects: Expects) -> Outcome {
+    pub(crate) async fn apply(&self, object: &Object, expects: Expects) -> WriteOutcome {
         self.perform(Verb::Apply { object: Box::new(object.clone()), expects }).await
     }
 
@@ -156,8 +156,8 @@ impl World {
 }
 
 /// The object of an outcome that must be a success.
-pub(crate) fn done(outcome: Outcome) -> Object {
-    let Outcome::Done(Some(object)) = outcome else { panic!("{outcome:?}") };
+pub(crate) fn done(outcome: WriteOutcome) -> Object {
+    let WriteOutcome::Done(Some(object)) = outcome else { panic!("{outcome:?}") };
     *object
 }
 

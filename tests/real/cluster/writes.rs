@@ -8,10 +8,10 @@ use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use std::time::Duration;
-use tidegate::cluster::events::{Event, Level};
+use tidegate::cluster::events::{EventLevel, KubeEvent};
 use tidegate::manifest::object::{Kind, SEQ};
 use tidegate::plan::action::{Class, GoesBy, Verb};
-use tidegate::workload::live::{Expects, Outcome};
+use tidegate::workload::live::{Expects, WriteOutcome};
 use tidegate::workload::owned::{annotators, owned_by};
 
 on_both! {
@@ -63,7 +63,7 @@ async fn a_route_is_owned_as_a_whole(world: World) {
     until("the split is put back", async || {
         let raised = world.read(created.reference()).await.unwrap();
         let outcome = world.apply(&route(10), version(&raised)).await;
-        if matches!(outcome, Outcome::Stale(_)) {
+        if matches!(outcome, WriteOutcome::Stale(_)) {
             return false;
         }
         let lowered = done(outcome);
@@ -79,20 +79,20 @@ async fn attack_54_a_foreign_field_is_a_conflict_and_the_postures_own_is_taken_b
     let wanted = |replicas: u8| world.deployment("podinfo", json!({"replicas": replicas, "minReadySeconds": 1}));
     let created = world.applied(&wanted(0), Expects::Absent).await;
     world.by_hand(&world.object(Kind::Deployment, "podinfo", json!({"spec": {"replicas": 1}}))).await;
-    assert!(matches!(world.apply(&wanted(0), version(&created)).await, Outcome::Stale(_)));
+    assert!(matches!(world.apply(&wanted(0), version(&created)).await, WriteOutcome::Stale(_)));
     // A controller that writes the status meanwhile makes it stale, as for a tick, which then comes again.
     until("the size is put back", async || {
         let outcome = world.apply(&wanted(0), uid(&created)).await;
-        !matches!(outcome, Outcome::Stale(_)) && done(outcome).int("/spec/replicas") == Some(0)
+        !matches!(outcome, WriteOutcome::Stale(_)) && done(outcome).int("/spec/replicas") == Some(0)
     })
     .await;
 
     world.by_hand(&world.object(Kind::Deployment, "podinfo", json!({"spec": {"minReadySeconds": 7}}))).await;
     let live = world.read(created.reference()).await.unwrap();
-    let expected = Outcome::Conflict { manager: "hand".into(), fields: vec![".spec.minReadySeconds".into()] };
+    let expected = WriteOutcome::Conflict { manager: "hand".into(), fields: vec![".spec.minReadySeconds".into()] };
     assert_eq!(world.apply(&wanted(0), uid(&live)).await, expected);
     assert_eq!(world.cluster.dry_run(&wanted(0), &uid(&live)).await, expected);
-    assert!(matches!(world.apply(&wanted(0), Expects::Absent).await, Outcome::Stale(_)));
+    assert!(matches!(world.apply(&wanted(0), Expects::Absent).await, WriteOutcome::Stale(_)));
     let after = world.read(created.reference()).await.unwrap();
     assert_eq!(after.at("/spec"), live.at("/spec"));
 
@@ -101,7 +101,7 @@ async fn attack_54_a_foreign_field_is_a_conflict_and_the_postures_own_is_taken_b
         let live = world.read(created.reference()).await.unwrap();
         let back = Verb::Apply { object: Box::new(wanted(0)), expects: version(&live) };
         let outcome = world.perform_as(Class::Retreat, back).await;
-        !matches!(outcome, Outcome::Stale(_)) && done(outcome).int("/spec/minReadySeconds") == Some(1)
+        !matches!(outcome, WriteOutcome::Stale(_)) && done(outcome).int("/spec/minReadySeconds") == Some(1)
     })
     .await;
 }
@@ -130,14 +130,14 @@ async fn attack_53_what_has_moved_is_stale_and_stays_as_it_is(world: World) {
     // A plan that saw nothing there does not write over what is there by now, whatever it would write.
     for expects in [version(&first), other, Expects::Absent] {
         let outcome = world.apply(&wanted, expects.clone()).await;
-        assert!(matches!(outcome, Outcome::Stale(_)), "{expects:?}: {outcome:?}");
+        assert!(matches!(outcome, WriteOutcome::Stale(_)), "{expects:?}: {outcome:?}");
     }
     // What was deleted is not made again by a plan that still saw it.
     let delete = Verb::Delete { target: second.reference().clone(), expects: version(&second), by: GoesBy::Policy };
-    assert_eq!(world.perform(delete).await, Outcome::Done(None));
+    assert_eq!(world.perform(delete).await, WriteOutcome::Done(None));
     for expects in [version(&second), uid(&second)] {
         let outcome = world.apply(&wanted, expects.clone()).await;
-        assert!(matches!(outcome, Outcome::Stale(_)), "{expects:?}: {outcome:?}");
+        assert!(matches!(outcome, WriteOutcome::Stale(_)), "{expects:?}: {outcome:?}");
         assert_eq!(world.read(second.reference()).await, None);
     }
 }
@@ -148,10 +148,10 @@ async fn attack_50_53_a_deletion_hits_what_was_meant_or_nothing(world: World) {
     let delete = |expects| Verb::Delete { target: first.reference().clone(), expects, by: GoesBy::Policy };
     for expects in [version(&first), Expects::Uid("other".into())] {
         let outcome = world.perform(delete(expects.clone())).await;
-        assert!(matches!(outcome, Outcome::Stale(_)), "{expects:?}: {outcome:?}");
+        assert!(matches!(outcome, WriteOutcome::Stale(_)), "{expects:?}: {outcome:?}");
     }
-    assert_eq!(world.perform(delete(version(&second))).await, Outcome::Done(None));
-    assert_eq!(world.perform(delete(version(&second))).await, Outcome::Done(None));
+    assert_eq!(world.perform(delete(version(&second))).await, WriteOutcome::Done(None));
+    assert_eq!(world.perform(delete(version(&second))).await, WriteOutcome::Done(None));
 
     let mut held = world.config_map("held", json!({}));
     held.value_mut()["metadata"]["finalizers"] = json!(["test.example/held"]);
@@ -184,7 +184,7 @@ async fn objects_of_client_side_apply_become_ours_so_that_fields_can_go() {
     assert_eq!(owned.at("/data"), Some(&json!({"keep": "1", "drop": "2"})));
     assert_eq!(migrated.at("/metadata/managedFields").and_then(Value::as_array).unwrap().len(), 1);
 
-    assert!(matches!(world.perform(migrate(version(&live))).await, Outcome::Stale(_)));
+    assert!(matches!(world.perform(migrate(version(&live))).await, WriteOutcome::Stale(_)));
     let again = done(world.perform(migrate(uid(&live))).await);
     assert_eq!(again.resource_version(), migrated.resource_version());
     let applied = world.applied(&world.config_map("a", json!({"keep": "1"})), version(&again)).await;
@@ -209,7 +209,7 @@ async fn refusals_are_told_apart_by_what_follows_from_them(world: World) {
     ];
     for object in wrong {
         let outcome = dry(object.clone()).await;
-        assert!(matches!(outcome, Outcome::Refused(_)), "{:?}: {outcome:?}", object.value());
+        assert!(matches!(outcome, WriteOutcome::Refused(_)), "{:?}: {outcome:?}", object.value());
     }
     let mut elsewhere = world.config_map("a", json!({}));
     elsewhere.value_mut()["metadata"]["labels"] = json!({"x": "y"});
@@ -219,7 +219,7 @@ async fn refusals_are_told_apart_by_what_follows_from_them(world: World) {
     };
     let elsewhere = tidegate::manifest::object::Object::new(reference, elsewhere.value().clone());
     let outcome = dry(elsewhere).await;
-    assert!(matches!(outcome, Outcome::Forbidden(_)), "{outcome:?}");
+    assert!(matches!(outcome, WriteOutcome::Forbidden(_)), "{outcome:?}");
 }
 
 async fn a_full_quota_is_no_evidence_against_a_revision_but_a_policy_is() {
@@ -233,12 +233,12 @@ async fn a_full_quota_is_no_evidence_against_a_revision_but_a_policy_is() {
     // Admission hears of a quota by a watch of its own.
     until("the quota is in force", async || {
         let outcome = world.apply(&object, Expects::Absent).await;
-        if let Outcome::Done(Some(made)) = &outcome {
+        if let WriteOutcome::Done(Some(made)) = &outcome {
             world
                 .perform(Verb::Delete { target: made.reference().clone(), expects: uid(made), by: GoesBy::Policy })
                 .await;
         }
-        matches!(&outcome, Outcome::Retriable(why) if why.contains("exceeded quota"))
+        matches!(&outcome, WriteOutcome::Retriable(why) if why.contains("exceeded quota"))
     })
     .await;
 
@@ -258,7 +258,7 @@ async fn a_full_quota_is_no_evidence_against_a_revision_but_a_policy_is() {
     let object = world.config_map("a", json!({"k": "1"}));
     until("the policy is in force", async || {
         let outcome = world.cluster.dry_run(&object, &Expects::Absent).await;
-        matches!(&outcome, Outcome::Refused(why) if why.contains("no data here"))
+        matches!(&outcome, WriteOutcome::Refused(why) if why.contains("no data here"))
     })
     .await;
 }
@@ -266,7 +266,13 @@ async fn a_full_quota_is_no_evidence_against_a_revision_but_a_policy_is() {
 async fn an_event_is_seen_on_its_object(world: World) {
     let made = world.applied(&world.config_map("a", json!({})), Expects::Absent).await;
     let message = "weight 10 → 0";
-    let event = Event { about: made.reference(), uid: made.uid(), level: Level::Warning, reason: "Retreated", message };
+    let event = KubeEvent {
+        about: made.reference(),
+        uid: made.uid(),
+        level: EventLevel::Warning,
+        reason: "Retreated",
+        message,
+    };
     world.cluster.announce(&event, "2026-03-01T12:00:00Z".parse().unwrap()).await;
     let events = Api::<CoreEvent>::namespaced(world.admin.clone(), world.namespace.as_str());
     let found = events.list(&ListParams::default()).await.unwrap().items;

@@ -6,7 +6,7 @@ use crate::support::cluster::eventually;
 use crate::support::git_host::GitHost;
 use crate::support::site::Site;
 use serde_json::{Value, json};
-use tidegate::forge::settings::{Branch, Settings};
+use tidegate::forge::settings::{ProtectedBranch, Settings};
 use tidegate::manifest::installation::HostKind;
 use tidegate::plan::report::Reason;
 use tidegate::record::state::Rest;
@@ -149,7 +149,7 @@ async fn a_real_host_takes_the_settings_that_init_says() {
     let path = format!("repos/owner/{name}/branch_protections");
     let instance = "it".parse().unwrap();
     let settings = Settings { instance: &instance, main: "main", account: "bot", id: None };
-    for branch in Branch::ALL {
+    for branch in ProtectedBranch::ALL {
         let (method, _, rule) = settings.call(HostKind::Gitea, branch, None);
         let made = host.want(201, "owner", method, &path, Some(rule.clone())).await;
         let kept = rule.as_object().unwrap().iter().filter(|(key, value)| made[key.as_str()] != **value);

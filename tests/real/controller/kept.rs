@@ -12,7 +12,7 @@ use crate::support::helm::Identity;
 use crate::support::site::Site;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use tidegate::forge::settings::{Branch, Settings};
+use tidegate::forge::settings::{ProtectedBranch, Settings};
 use tidegate::manifest::installation::HostKind;
 use tidegate::plan::report::Reason;
 use tidegate::record::state::{Rest, RolloutState};
@@ -66,10 +66,10 @@ async fn attack_98_what_init_sets_keeps_a_state_branch_of_gitea_from_whoever_may
     site.repository(name).await;
     let (instance, repository) = ("it".parse().unwrap(), in_api(name));
     let settings = Settings { instance: &instance, main: "main", account: "bot", id: None };
-    let state = settings.name(Branch::State);
+    let state = settings.name(ProtectedBranch::State);
     let made = json!({"new_branch_name": &state, "old_branch_name": "main"});
     site.want(201, "owner", "POST", &format!("{repository}/branches"), Some(made)).await;
-    let (_, path, rule) = settings.call(HostKind::Gitea, Branch::State, None);
+    let (_, path, rule) = settings.call(HostKind::Gitea, ProtectedBranch::State, None);
     site.want(201, "owner", "POST", &format!("{repository}/{path}"), Some(rule)).await;
     let file = |branch: &str| json!({"branch": "main", "new_branch": branch, "content": "eA==", "message": "forged"});
     site.want(201, "stranger", "POST", &format!("{repository}/contents/state.yaml"), Some(file("forged"))).await;
@@ -180,7 +180,7 @@ async fn a_rule_of_gitlab_is_changed_and_the_branch_is_never_without_one() {
     let settings = Settings { instance: &instance, main, account: "bot", id: None };
     let api = format!("{}/api/v4/projects/acme%2Fshops%2Frules", url.split("/acme").next().unwrap());
     // Whoever was interrupted gives it again.
-    for branch in [Branch::Main, Branch::Main, Branch::State] {
+    for branch in [ProtectedBranch::Main, ProtectedBranch::Main, ProtectedBranch::State] {
         let command = settings.command(HostKind::Gitlab, &api, branch, None);
         shell(&command, "glpat-owner").await.unwrap();
     }
@@ -189,7 +189,7 @@ async fn a_rule_of_gitlab_is_changed_and_the_branch_is_never_without_one() {
     assert_eq!(host.rules("rules"), rules);
     // Where none can stand behind it, the rule that is there stays.
     host.refuse("rules");
-    shell(&settings.command(HostKind::Gitlab, &api, Branch::Main, None), "glpat-owner").await.unwrap_err();
+    shell(&settings.command(HostKind::Gitlab, &api, ProtectedBranch::Main, None), "glpat-owner").await.unwrap_err();
     assert_eq!(host.rules("rules"), rules);
     let asked: Vec<u16> = host.asked().into_iter().map(|(_, status)| status).collect();
     let again = [201, 200, 204, 201, 204];

@@ -10,16 +10,16 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use tidegate::analysis::prometheus::Prometheus as Measures;
-use tidegate::analysis::provider::Provider;
+use tidegate::analysis::prometheus::PrometheusClient as Measures;
+use tidegate::analysis::provider::ProviderClient;
 use tidegate::manifest::ids::RolloutId;
 use tidegate::manifest::promql::{Matcher, Query, Value};
 use tidegate::plan::report::Reason;
 use tidegate::reconcile::clock::Clock;
 use tidegate::reconcile::controller::{Once, Options, Waiting};
 use tidegate::record::state::{Phase, Rest, RolloutState};
-use tidegate::world::kube_api::{Seen, Verdict, What};
-use tidegate::world::stage::Stage;
+use tidegate::world::kube_api::{FaultVerdict, SeenRequest, What};
+use tidegate::world::simulation::Simulation;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -57,7 +57,7 @@ fn page(since: Instant, fails: &[(&str, Arc<AtomicU8>)]) -> String {
 
 /// The world, with a controller in it.
 struct Story {
-    stage: Arc<Stage>,
+    stage: Arc<Simulation>,
     stop: CancellationToken,
     /// What was written to the cluster so far, but for the Lease and Events.
     writes: Arc<AtomicUsize>,
@@ -70,17 +70,17 @@ impl Story {
     async fn begin(prometheus: &Prometheus) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let asked = Measures::new(&format!("http://{}", prometheus.address()).parse().unwrap(), None).unwrap();
-        let answers = [("main".parse().unwrap(), Provider::Prometheus(Arc::new(asked)))].into();
-        let stage = Stage::new(directory.path(), Clock::default().now()).unwrap().answered(answers);
+        let answers = [("main".parse().unwrap(), ProviderClient::Prometheus(Arc::new(asked)))].into();
+        let stage = Simulation::new(directory.path(), Clock::default().now()).unwrap().answered(answers);
         let stage = Arc::new(stage.polled(Duration::from_secs(1)));
         let writes: Arc<AtomicUsize> = Arc::default();
         let counted = Arc::clone(&writes);
-        stage.api.judge(move |Seen { resource, what, .. }| {
-            let What::Request { verb, dry_run: false } = what else { return Verdict::Pass };
+        stage.api.judge(move |SeenRequest { resource, what, .. }| {
+            let What::Request { verb, dry_run: false } = what else { return FaultVerdict::Pass };
             if verb.writes() && !matches!(resource.plural, "leases" | "events") {
                 counted.fetch_add(1, Ordering::Relaxed);
             }
-            Verdict::Pass
+            FaultVerdict::Pass
         });
         let policy = "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec: {tenants: {it: {path: it, namespaces: [shop], clusters: [home]}}}\n";
         let checked = |soak: &str, check: &str| {

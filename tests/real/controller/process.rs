@@ -124,7 +124,7 @@ fn succeeded(record: &RolloutState) -> bool {
 
 /// Where the record is on the way.
 fn step(record: &RolloutState) -> String {
-    let stop = record.phase.stop().map(|stop| format!(" {}", stop.step)).unwrap_or_default();
+    let stop = record.phase.position().map(|stop| format!(" {}", stop.step)).unwrap_or_default();
     format!("{}{stop}", record.phase.name())
 }
 

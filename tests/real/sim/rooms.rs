@@ -6,14 +6,14 @@ use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tidegate::cluster::lease::{Lease, LeaseAnnotations, Timing, Turn};
+use tidegate::cluster::lease::{ElectionTurn, Lease, LeaseAnnotations, Timing};
 use tidegate::cluster::store::Observed;
 use tidegate::cluster::watch::Watches;
 use tidegate::manifest::object::Kind;
 use tidegate::plan::action::{GoesBy, Verb as Act};
-use tidegate::workload::live::{Expects, LiveState, Outcome};
+use tidegate::workload::live::{Expects, LiveState, WriteOutcome};
 use tidegate::world::kube_api::resource::Resource;
-use tidegate::world::kube_api::{Fault, Happened, KubeApi, Seen, Verb, Verdict, What};
+use tidegate::world::kube_api::{ApiVerb, Fault, FaultVerdict, Happened, KubeApi, SeenRequest, What};
 use tokio::sync::Notify;
 
 /// How long a condition may take on the paused clock, which moves on by itself when everybody waits.
@@ -78,8 +78,8 @@ impl Sight {
 /// Counts what the instance asks of that sort.
 fn counting(
     api: &KubeApi,
-    verb: Verb,
-    verdict: impl Fn(&Seen<'_>, usize) -> Verdict + Send + Sync + 'static,
+    verb: ApiVerb,
+    verdict: impl Fn(&SeenRequest<'_>, usize) -> FaultVerdict + Send + Sync + 'static,
 ) -> Arc<AtomicUsize> {
     let count = Arc::new(AtomicUsize::new(0));
     let seen_so_far = count.clone();
@@ -87,7 +87,7 @@ fn counting(
         let config = seen.resource.kind == "ConfigMap" && seen.caller == "it" && seen.name != "tidegate-brake";
         let asked = matches!(seen.what, What::Request { verb: asked, .. } if asked == verb);
         let number = if config && asked { seen_so_far.fetch_add(1, Ordering::Relaxed) + 1 } else { 0 };
-        if config { verdict(seen, number) } else { Verdict::Pass }
+        if config { verdict(seen, number) } else { FaultVerdict::Pass }
     });
     count
 }
@@ -95,7 +95,7 @@ fn counting(
 #[tokio::test(start_paused = true)]
 async fn a_broken_watch_goes_on_where_it_was() {
     let sight = Sight::new().await;
-    let lists = counting(sight.api(), Verb::List, |_, _| Verdict::Pass);
+    let lists = counting(sight.api(), ApiVerb::List, |_, _| FaultVerdict::Pass);
     sight.api().break_watches();
     sight.set("a", "2").await;
     sight.until_known("a", "2").await;
@@ -105,7 +105,7 @@ async fn a_broken_watch_goes_on_where_it_was() {
 #[tokio::test(start_paused = true)]
 async fn a_forgotten_history_is_listed_again() {
     let sight = Sight::new().await;
-    let lists = counting(sight.api(), Verb::List, |_, _| Verdict::Pass);
+    let lists = counting(sight.api(), ApiVerb::List, |_, _| FaultVerdict::Pass);
     // A change that the watch cannot be told before its connection breaks and the history goes.
     let world = sight.api().change(|world| {
         let held = world.get(Resource::at("v1", "configmaps").unwrap(), "cluster", "a").unwrap().as_ref().clone();
@@ -126,8 +126,8 @@ async fn lists_that_fail_are_tried_again() {
     world.by_hand(&world.config_map("a", json!({"k": "1"}))).await;
     let faults =
         [Fault::Reset, Fault::TooManyRequests, Fault::Internal, Fault::Unavailable, Fault::Timeout, Fault::Silence];
-    let lists = counting(world.api.as_ref().unwrap(), Verb::List, move |_, number| {
-        faults.get(number.wrapping_sub(1)).map_or(Verdict::Pass, |fault| Verdict::Before(*fault))
+    let lists = counting(world.api.as_ref().unwrap(), ApiVerb::List, move |_, number| {
+        faults.get(number.wrapping_sub(1)).map_or(FaultVerdict::Pass, |fault| FaultVerdict::Before(*fault))
     });
     let notify = Arc::new(Notify::new());
     let watches = Watches::start(&world.cluster, std::slice::from_ref(&world.namespace), &notify);
@@ -145,9 +145,9 @@ async fn lists_that_fail_are_tried_again() {
 async fn events_may_be_doubled_and_late() {
     let sight = Sight::new().await;
     sight.api().judge(|seen| match seen.what {
-        What::Event(Happened::Modified) => Verdict::Double,
-        What::Event(Happened::Added) => Verdict::Delay(chrono::TimeDelta::seconds(5)),
-        What::Event(Happened::Deleted) | What::Request { .. } => Verdict::Pass,
+        What::Event(Happened::Modified) => FaultVerdict::Double,
+        What::Event(Happened::Added) => FaultVerdict::Delay(chrono::TimeDelta::seconds(5)),
+        What::Event(Happened::Deleted) | What::Request { .. } => FaultVerdict::Pass,
     });
     sight.set("a", "2").await;
     sight.until_known("a", "2").await;
@@ -168,7 +168,7 @@ async fn a_definition_comes_and_goes() {
     sight.until("missing", |live| live.missing.contains(&Kind::HttpRoute)).await;
     let route = sight.world.object(Kind::HttpRoute, "podinfo", json!({"spec": {}}));
     let outcome = sight.world.cluster.dry_run(&route, &Expects::Absent).await;
-    assert_eq!(outcome, Outcome::MissingKind(Kind::HttpRoute));
+    assert_eq!(outcome, WriteOutcome::MissingKind(Kind::HttpRoute));
     sight.api().change(|world| world.install(routes));
     sight.until("served", |live| live.missing.is_empty()).await;
 }
@@ -179,16 +179,16 @@ async fn what_fails_after_it_took_effect_is_stale_when_tried_again() {
     let first = world.applied(&world.config_map("a", json!({"k": "1"})), Expects::Absent).await;
     let wanted = world.config_map("a", json!({"k": "2"}));
     let outcomes = [
-        (Verdict::Before(Fault::Internal), "Retriable", "1"),
-        (Verdict::Before(Fault::Conflict), "Stale", "1"),
-        (Verdict::Before(Fault::Silence), "Retriable", "1"),
-        (Verdict::After(Fault::Reset), "Retriable", "2"),
-        (Verdict::Pass, "Stale", "2"),
+        (FaultVerdict::Before(Fault::Internal), "Retriable", "1"),
+        (FaultVerdict::Before(Fault::Conflict), "Stale", "1"),
+        (FaultVerdict::Before(Fault::Silence), "Retriable", "1"),
+        (FaultVerdict::After(Fault::Reset), "Retriable", "2"),
+        (FaultVerdict::Pass, "Stale", "2"),
     ];
     for (verdict, expected, value) in outcomes {
         world.api.as_ref().unwrap().judge(move |seen| match seen.what {
-            What::Request { verb: Verb::Patch, .. } => verdict,
-            What::Request { .. } | What::Event(_) => Verdict::Pass,
+            What::Request { verb: ApiVerb::Patch, .. } => verdict,
+            What::Request { .. } | What::Event(_) => FaultVerdict::Pass,
         });
         let outcome = world.apply(&wanted, version(&first)).await;
         assert!(format!("{outcome:?}").starts_with(expected), "{verdict:?}: {outcome:?}");
@@ -202,17 +202,17 @@ async fn a_stale_read_is_of_an_earlier_moment() {
     let first = world.applied(&world.config_map("a", json!({"k": "1"})), Expects::Absent).await;
     let second = world.applied(&world.config_map("a", json!({"k": "2"})), version(&first)).await;
     let then: u64 = first.resource_version().unwrap().parse().unwrap();
-    world.api.as_ref().unwrap().judge(move |_| Verdict::Stale(then));
+    world.api.as_ref().unwrap().judge(move |_| FaultVerdict::Stale(then));
     assert_eq!(world.read(first.reference()).await.as_ref(), Some(&first));
     // A write is never of an earlier moment.
     let outcome = world
         .perform(Act::Delete { target: first.reference().clone(), expects: version(&first), by: GoesBy::Policy })
         .await;
-    assert!(matches!(outcome, Outcome::Stale(_)), "{outcome:?}");
+    assert!(matches!(outcome, WriteOutcome::Stale(_)), "{outcome:?}");
     let outcome = world
         .perform(Act::Delete { target: first.reference().clone(), expects: version(&second), by: GoesBy::Policy })
         .await;
-    assert_eq!(outcome, Outcome::Done(None));
+    assert_eq!(outcome, WriteOutcome::Done(None));
 }
 
 #[tokio::test(start_paused = true)]
@@ -223,16 +223,16 @@ async fn a_lease_that_was_written_unseen_is_still_ours() {
     let wall = |seconds| api.look(|world| world.now()) + chrono::TimeDelta::seconds(seconds);
     let now = tokio::time::Instant::now();
     let turn = lease.turn(&LeaseAnnotations::default(), now, wall(0)).await;
-    assert!(matches!(turn, Turn::Leading { .. }), "{turn:?}");
+    assert!(matches!(turn, ElectionTurn::Leading { .. }), "{turn:?}");
     api.judge(|seen| match seen.what {
-        What::Request { verb: Verb::Update, .. } => Verdict::After(Fault::Reset),
-        What::Request { .. } | What::Event(_) => Verdict::Pass,
+        What::Request { verb: ApiVerb::Update, .. } => FaultVerdict::After(Fault::Reset),
+        What::Request { .. } | What::Event(_) => FaultVerdict::Pass,
     });
     let turn = lease.turn(&LeaseAnnotations::default(), now + Duration::from_secs(5), wall(5)).await;
-    assert!(matches!(turn, Turn::Unknown { .. }), "{turn:?}");
+    assert!(matches!(turn, ElectionTurn::Unknown { .. }), "{turn:?}");
     api.acquit();
     let turn = lease.turn(&LeaseAnnotations::default(), now + Duration::from_secs(6), wall(6)).await;
-    let Turn::Leading { held, inherited: None } = turn else { panic!("{turn:?}") };
+    let ElectionTurn::Leading { held, inherited: None } = turn else { panic!("{turn:?}") };
     assert_eq!(held.epoch(), 1);
 }
 

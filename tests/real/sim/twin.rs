@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tidegate::manifest::kinds::Schema;
-use tidegate::world::kube_api::fields::{Operation, Writer, write};
+use tidegate::world::kube_api::fields::{FieldWriter, Operation, write};
 use tokio::sync::RwLockReadGuard;
 
 /// What the API server alone writes, and what it allots from its own pools.
@@ -125,7 +125,7 @@ impl Twin {
             (How::Merge, Some(live)) => merged(live, &body),
             _ => body,
         };
-        let writer = Writer { manager: one.manager, operation, subresource: one.subresource, now: self.now };
+        let writer = FieldWriter { manager: one.manager, operation, subresource: one.subresource, now: self.now };
         let outcome = write(self.schema, self.live.as_ref(), &sent, &writer);
         let mut differences = String::new();
         self.hollow |= self.schema.is_custom() && hollow(&sent);

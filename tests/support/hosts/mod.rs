@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tidegate::forge::host::Carrier;
+use tidegate::forge::host::HttpTransport;
 use tidegate::manifest::installation::{self, Access, HostKind, PullHost};
 use tokio::time::sleep;
 use tower::{BoxError, service_fn};
@@ -144,9 +144,9 @@ impl Host {
     }
 
     /// What brings requests to it. That takes some time, which is not the same for all, so that of several they come in a fixed order.
-    pub(crate) fn carrier(&self) -> Carrier {
+    pub(crate) fn transport(&self) -> HttpTransport {
         let host = self.clone();
-        Carrier::new(service_fn(move |request: Request<Bytes>| {
+        HttpTransport::new(service_fn(move |request: Request<Bytes>| {
             let host = host.clone();
             async move {
                 let what = format!("{} {}", request.method(), request.uri());

@@ -21,10 +21,10 @@ use tidegate::plan::report::Wait;
 use tidegate::reconcile::evidence::Providers;
 use tidegate::reconcile::observe::{Scene, Snapshot};
 use tidegate::reconcile::tick::Term;
-use tidegate::reconcile::world::World;
+use tidegate::reconcile::world::Backends;
 use tidegate::record::state::Phase;
 use tidegate::world::kube_api::resource::Resource;
-use tidegate::world::stage::Stage;
+use tidegate::world::simulation::Simulation;
 use tidegate::world::workloads;
 
 pub(super) const INSTALLATION: &str = "apiVersion: tidegate.io/v1alpha1
@@ -117,7 +117,7 @@ pub(super) fn manifests(name: &str, version: u8) -> String {
     text
 }
 
-async fn happens(stage: &Stage, event: &Event) {
+async fn happens(stage: &Simulation, event: &Event) {
     match event {
         Event::Push(n, version) => {
             let (path, text) = (format!("shop/{}.yaml", NAMES[*n]), manifests(NAMES[*n], *version));
@@ -153,7 +153,7 @@ async fn happens(stage: &Stage, event: &Event) {
     }
 }
 
-fn hand(stage: &Stage, name: &str, how: u8) {
+fn hand(stage: &Simulation, name: &str, how: u8) {
     let of = |api: &str, kind: &str| Resource::of_kind(api, kind).expect("it is served");
     let (resource, name) = match how % 4 {
         0 => (of("apps/v1", "Deployment"), name.to_owned()),
@@ -245,7 +245,7 @@ fn compare(term: &Term<'_>, tale: &str) -> usize {
 }
 
 /// Lets the cluster's controllers do what is due.
-pub(super) async fn play(stage: &Stage) {
+pub(super) async fn play(stage: &Simulation) {
     stage.api.change(|world| {
         let now = stage.clock.now();
         workloads::pass(world, (now - world.now()).max(chrono::TimeDelta::zero()));
@@ -256,7 +256,7 @@ pub(super) async fn play(stage: &Stage) {
 }
 
 /// Ticks until nothing is left to do at once, in a cluster whose controllers answer.
-async fn tick(stage: &Stage, term: &mut Term<'_>, tale: &str) -> usize {
+async fn tick(stage: &Simulation, term: &mut Term<'_>, tale: &str) -> usize {
     let mut slept = 0;
     for _ in 0..60 {
         play(stage).await;
@@ -272,7 +272,7 @@ async fn tick(stage: &Stage, term: &mut Term<'_>, tale: &str) -> usize {
 
 async fn story(events: &[Event]) -> usize {
     let directory = tempfile::tempdir().unwrap();
-    let stage = Stage::new(directory.path(), "2026-03-02T10:00:00Z".parse().unwrap()).unwrap();
+    let stage = Simulation::new(directory.path(), "2026-03-02T10:00:00Z".parse().unwrap()).unwrap();
     let mut files = vec![("tidegate.yaml".to_owned(), policy(1))];
     for name in NAMES {
         files.push((format!("shop/{name}.rollout.yaml"), rollout(name, 0)));
@@ -294,17 +294,17 @@ async fn story(events: &[Event]) -> usize {
     slept
 }
 
-pub(super) async fn world(stage: &Stage, directory: &Path, installation: &Installation) -> World {
+pub(super) async fn world(stage: &Simulation, directory: &Path, installation: &Installation) -> Backends {
     let cache = directory.join("one");
     let remote = RemoteConfig::new(RemoteUrl::Local(stage.repository()));
     let home = "tidegate".parse().unwrap();
-    World {
+    Backends {
         cluster: Cluster::over(stage.api.caller("one"), home, &installation.instance).await.unwrap(),
         store: Store::open(&cache, remote).unwrap(),
         providers: Providers::new(),
         clock: stage.clock.clone(),
         pass: None,
-        carrier: None,
+        transport: None,
     }
 }
 

@@ -7,13 +7,13 @@ use serde_json::json;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate::analysis::judge::Range;
-use tidegate::analysis::provider::{Measures, Provider};
+use tidegate::analysis::provider::{Measures, ProviderClient};
 use tidegate::analysis::reading::{Reading, Samples};
 use tidegate::manifest::installation;
 use tidegate::reconcile::tick::Term;
 use tidegate::record::state::{Phase, RolloutState};
-use tidegate::world::kube_api::{Seen, Verb, Verdict, What};
-use tidegate::world::stage::Stage;
+use tidegate::world::kube_api::{ApiVerb, FaultVerdict, SeenRequest, What};
+use tidegate::world::simulation::Simulation;
 
 /// Sixteen are planned at once, in the order of their names.
 const ROLLOUTS: usize = 18;
@@ -62,14 +62,14 @@ fn names() -> impl Iterator<Item = String> {
     (0..ROLLOUTS).map(|n| format!("r{n:02}"))
 }
 
-async fn push(stage: &Stage, version: u8) {
+async fn push(stage: &Simulation, version: u8) {
     let files: Vec<_> = names().map(|name| (format!("shop/{name}.yaml"), manifests(&name, version))).collect();
     let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     stage.push(&files, "a version").await.unwrap();
 }
 
 /// Ticks until all records are so.
-async fn until(stage: &Stage, term: &mut Term<'_>, are: impl Fn(&RolloutState) -> bool) {
+async fn until(stage: &Simulation, term: &mut Term<'_>, are: impl Fn(&RolloutState) -> bool) {
     for _ in 0..100 {
         play(stage).await;
         term.look_up().await;
@@ -83,21 +83,21 @@ async fn until(stage: &Stage, term: &mut Term<'_>, are: impl Fn(&RolloutState) -
 }
 
 /// Takes note of whose routes are written.
-fn note_routes(stage: &Stage, log: &Log) {
+fn note_routes(stage: &Simulation, log: &Log) {
     let log = Arc::clone(log);
-    stage.api.judge(move |asked: &Seen<'_>| {
-        let patch = matches!(asked.what, What::Request { verb: Verb::Patch, dry_run: false });
+    stage.api.judge(move |asked: &SeenRequest<'_>| {
+        let patch = matches!(asked.what, What::Request { verb: ApiVerb::Patch, dry_run: false });
         if patch && asked.resource.plural == "httproutes" && asked.subresource.is_empty() {
             log.lock().unwrap().push(format!("{} goes back", asked.name));
         }
-        Verdict::Pass
+        FaultVerdict::Pass
     });
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_some_want_to_know_is_asked_before_others_are_planned() {
     let directory = tempfile::tempdir().unwrap();
-    let stage = Stage::new(directory.path(), "2026-03-02T10:00:00Z".parse().unwrap()).unwrap();
+    let stage = Simulation::new(directory.path(), "2026-03-02T10:00:00Z".parse().unwrap()).unwrap();
     let rollouts: Vec<_> =
         names().map(|name| (format!("shop/{name}.rollout.yaml"), ROLLOUT.replace("NAME", &name))).collect();
     let rollouts = rollouts.iter().map(|(path, text)| (path.as_str(), text.as_str()));
@@ -107,12 +107,12 @@ async fn what_some_want_to_know_is_asked_before_others_are_planned() {
     let installation = installation::parse(&"installation.yaml".parse().unwrap(), INSTALLATION.as_bytes()).unwrap();
     let meter = Arc::new(Meter::default());
     let mut world = world(&stage, directory.path(), &installation).await;
-    world.providers.insert("main".parse().unwrap(), Provider::Prometheus(meter.clone()));
+    world.providers.insert("main".parse().unwrap(), ProviderClient::Prometheus(meter.clone()));
     let mut leader = Leader::start(world, &installation, "one").await;
     let mut term = leader.term();
     until(&stage, &mut term, |state| matches!(state.phase, Phase::Steady { .. })).await;
     push(&stage, 2).await;
-    until(&stage, &mut term, |state| state.phase.stop().is_some_and(|stop| stop.clock.exposed.is_some())).await;
+    until(&stage, &mut term, |state| state.phase.position().is_some_and(|stop| stop.clock.exposed.is_some())).await;
     // Measured once, and all is well.
     tokio::time::sleep(Duration::from_secs(12)).await;
     for _ in 0..3 {

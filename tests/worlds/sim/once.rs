@@ -8,7 +8,7 @@ use tidegate::manifest::installation;
 use tidegate::reconcile::clock::Clock;
 use tidegate::reconcile::controller::{self, Once, Options};
 use tidegate::reconcile::evidence::Providers;
-use tidegate::reconcile::world::{World, pass};
+use tidegate::reconcile::world::{Backends, pass};
 use tidegate::world::kube_api::KubeApi;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -51,12 +51,12 @@ async fn it_ends_when_the_host_was_looked_at_and_not_when_git_is_asked_next() {
     let (api, clock) = (KubeApi::new(at), Clock::set(at));
     api.change(|world| ["shop", "tidegate"].into_iter().for_each(|namespace| world.make_namespace(namespace)));
     let cache = directory.path().join("cache");
-    let world = World {
+    let world = Backends {
         cluster: Cluster::over(api.caller("one"), "tidegate".parse().unwrap(), &installation.instance).await.unwrap(),
         store: Store::open(&cache, RemoteConfig::new(RemoteUrl::Local(fleet))).unwrap(),
         providers: Providers::new(),
         pass: pass(&installation, &clock).unwrap(),
-        carrier: None,
+        transport: None,
         clock,
     };
     let (begun, timeout) = (Instant::now(), Duration::from_secs(200));

@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate::analysis::judge::Range;
-use tidegate::analysis::provider::{Measures, Provider};
+use tidegate::analysis::provider::{Measures, ProviderClient};
 use tidegate::analysis::reading::{Reading, Samples};
 use tidegate::manifest::ids::RolloutId;
 use tidegate::reconcile::controller::{Once, Options};
 use tidegate::reconcile::evidence::Providers;
 use tidegate::record::state::{Phase, Rest};
-use tidegate::world::stage::Stage;
-use tidegate::world::webhook::Webhook;
+use tidegate::world::simulation::Simulation;
+use tidegate::world::webhook::SimulatedWebhook;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -264,7 +264,7 @@ fn route(traffic: &Value, service: &str) -> Option<Value> {
 
 /// A world with one example in it.
 struct Played {
-    stage: Arc<Stage>,
+    stage: Arc<Simulation>,
     id: RolloutId,
     tasks: JoinSet<()>,
     _directory: tempfile::TempDir,
@@ -273,11 +273,11 @@ struct Played {
 impl Played {
     async fn begin(example: &Example) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let stage = Stage::new(directory.path(), "2026-03-02T10:00:00Z".parse().unwrap()).unwrap();
-        let gate: Arc<Webhook> = Arc::default();
+        let stage = Simulation::new(directory.path(), "2026-03-02T10:00:00Z".parse().unwrap()).unwrap();
+        let gate: Arc<SimulatedWebhook> = Arc::default();
         let others: Providers = [
-            ("main".parse().unwrap(), Provider::Prometheus(Arc::new(Good))),
-            ("may-promote".parse().unwrap(), Provider::Webhook(gate)),
+            ("main".parse().unwrap(), ProviderClient::Prometheus(Arc::new(Good))),
+            ("may-promote".parse().unwrap(), ProviderClient::Webhook(gate)),
         ]
         .into();
         let stage = Arc::new(stage.answered(others).polled(Duration::from_secs(120)));

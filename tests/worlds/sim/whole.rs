@@ -5,12 +5,12 @@ use chrono::TimeDelta;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tidegate::git::{Errand, Fate};
+use tidegate::git::{RemoteCall, RemoteFault};
 use tidegate::manifest::ids::RolloutId;
 use tidegate::reconcile::controller::{Once, Options};
 use tidegate::record::state::{Phase, Rest, RolloutState};
-use tidegate::world::kube_api::{Fault, Seen, Verb, Verdict, What};
-use tidegate::world::stage::Stage;
+use tidegate::world::kube_api::{ApiVerb, Fault, FaultVerdict, SeenRequest, What};
+use tidegate::world::simulation::Simulation;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -38,7 +38,7 @@ spec:
 ";
 
 struct Story {
-    stage: Arc<Stage>,
+    stage: Arc<Simulation>,
     tasks: JoinSet<()>,
     stop: CancellationToken,
     directory: tempfile::TempDir,
@@ -49,7 +49,7 @@ impl Story {
         let filter = tracing_subscriber::EnvFilter::new("tidegate=info");
         tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init().ok();
         let directory = tempfile::tempdir().unwrap();
-        let stage = Arc::new(Stage::new(directory.path(), "2026-03-02T10:00:00Z".parse().unwrap()).unwrap());
+        let stage = Arc::new(Simulation::new(directory.path(), "2026-03-02T10:00:00Z".parse().unwrap()).unwrap());
         let files = [("tidegate.yaml", POLICY), ("shop/web.rollout.yaml", rollout), ("shop/web.yaml", &manifests("1"))];
         stage.push(&files, "the first version").await.unwrap();
         let mut tasks = JoinSet::new();
@@ -125,7 +125,7 @@ async fn a_good_version_is_promoted_and_a_bad_one_goes_back_by_what_is_measured(
     let began = story.stage.clock.now();
     story.stage.push(&[("shop/web.yaml", &manifests("2"))], "version 2").await.unwrap();
     story.approve().await;
-    story.until("half", |record| record.phase.stop().is_some_and(|stop| stop.step.as_str() == "half")).await;
+    story.until("half", |record| record.phase.position().is_some_and(|stop| stop.step.as_str() == "half")).await;
     let record = story.steady(Rest::Succeeded).await;
     assert!(story.stage.clock.now() - began > TimeDelta::hours(2), "two soaks of an hour");
     assert_eq!((record.refused.len(), story.image().as_str(), story.weight()), (0, "web:2", 0));
@@ -145,13 +145,13 @@ async fn x_14_a_pause_of_the_process_is_no_part_of_a_soak() {
     story.start("one");
     story.steady(Rest::Initialized).await;
     story.stage.push(&[("shop/web.yaml", &manifests("2"))], "version 2").await.unwrap();
-    let exposed = |record: &RolloutState| record.phase.stop().is_some_and(|stop| stop.clock.exposed.is_some());
+    let exposed = |record: &RolloutState| record.phase.position().is_some_and(|stop| stop.clock.exposed.is_some());
     story.until("a tenth", exposed).await;
     // Nobody else takes the Lease meanwhile, so that the epoch stays.
     tokio::time::advance(Duration::from_secs(3_600)).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
     let record = story.stage.record(&Story::id()).await.unwrap().unwrap();
-    assert_eq!(record.phase.stop().map(|stop| stop.step.as_str()), Some("tenth"));
+    assert_eq!(record.phase.position().map(|stop| stop.step.as_str()), Some("tenth"));
     story.steady(Rest::Succeeded).await;
 }
 
@@ -166,15 +166,15 @@ async fn c_24_what_was_asked_for_a_record_that_git_refuses_is_not_asked_again() 
         if let What::Request { dry_run: true, .. } = seen.what {
             assert!(asked.fetch_add(1, Ordering::Relaxed) < 50, "dry runs are asked again without a pause");
         }
-        Verdict::Pass
+        FaultVerdict::Pass
     });
     let refused = Arc::clone(&refuses);
     // The run is opened; that it enters its first step is not taken.
     story.stage.judge_git(move |_, errand| match errand {
-        Errand::Push(_) if pushed.fetch_add(1, Ordering::Relaxed) > 0 && refused.load(Ordering::Relaxed) => {
-            Fate::Rejected
+        RemoteCall::Push(_) if pushed.fetch_add(1, Ordering::Relaxed) > 0 && refused.load(Ordering::Relaxed) => {
+            RemoteFault::Rejected
         }
-        Errand::Push(_) | Errand::LookUp | Errand::Fetch => Fate::Pass,
+        RemoteCall::Push(_) | RemoteCall::LookUp | RemoteCall::Fetch => RemoteFault::Pass,
     });
     story.stage.push(&[("shop/web.yaml", &manifests("2"))], "version 2").await.unwrap();
     tokio::time::sleep(Duration::from_secs(600)).await;
@@ -223,10 +223,10 @@ async fn x_12_who_loses_the_lease_to_another_while_nothing_happens_stands_by() {
 }
 
 /// Whether a request changes something that others see: what the Lease says is between controllers.
-fn writes(seen: &Seen<'_>) -> bool {
+fn writes(seen: &SeenRequest<'_>) -> bool {
     let changes = match seen.what {
         What::Request { verb, dry_run: false } => {
-            matches!(verb, Verb::Create | Verb::Update | Verb::Patch | Verb::Delete)
+            matches!(verb, ApiVerb::Create | ApiVerb::Update | ApiVerb::Patch | ApiVerb::Delete)
         }
         What::Request { .. } | What::Event(_) => false,
     };
@@ -235,7 +235,7 @@ fn writes(seen: &Seen<'_>) -> bool {
 
 /// A run without people, whose controller is killed at its `n`th write, before or after that took effect. Says whether it
 /// wrote as often.
-async fn killed_at(n: u64, fate: Verdict) -> bool {
+async fn killed_at(n: u64, fate: FaultVerdict) -> bool {
     let quick = ROLLOUT.replace("before: {approval: pullRequest}, ", "").replace("1h", "1m").replace("30", "1");
     let mut story = Story::begin(&quick).await;
     let first = story.start("one");
@@ -246,15 +246,15 @@ async fn killed_at(n: u64, fate: Verdict) -> bool {
         if seen.caller != "one" || !writes(seen) {
             // Who is dead does not hear.
             let dead = seen.caller == "one" && count.load(Ordering::Relaxed) >= n;
-            return if dead { Verdict::Before(Fault::Silence) } else { Verdict::Pass };
+            return if dead { FaultVerdict::Before(Fault::Silence) } else { FaultVerdict::Pass };
         }
         match (count.fetch_add(1, Ordering::Relaxed) + 1).cmp(&n) {
-            std::cmp::Ordering::Less => Verdict::Pass,
+            std::cmp::Ordering::Less => FaultVerdict::Pass,
             std::cmp::Ordering::Equal => {
                 told.notify_one();
                 fate
             }
-            std::cmp::Ordering::Greater => Verdict::Before(Fault::Silence),
+            std::cmp::Ordering::Greater => FaultVerdict::Before(Fault::Silence),
         }
     });
     story.stage.push(&[("shop/web.yaml", &manifests("2"))], "version 2").await.unwrap();
@@ -279,7 +279,7 @@ async fn killed_at(n: u64, fate: Verdict) -> bool {
 #[tokio::test(start_paused = true)]
 async fn x_11_killed_before_any_write_a_run_ends_in_the_same_world() {
     let mut n = 1;
-    while killed_at(n, Verdict::Before(Fault::Silence)).await {
+    while killed_at(n, FaultVerdict::Before(Fault::Silence)).await {
         n += 1;
     }
     assert!(n > 10, "a run writes more often than {n} times");
@@ -288,7 +288,7 @@ async fn x_11_killed_before_any_write_a_run_ends_in_the_same_world() {
 #[tokio::test(start_paused = true)]
 async fn x_11_killed_after_any_write_a_run_ends_in_the_same_world() {
     let mut n = 1;
-    while killed_at(n, Verdict::After(Fault::Silence)).await {
+    while killed_at(n, FaultVerdict::After(Fault::Silence)).await {
         n += 1;
     }
     assert!(n > 10, "a run writes more often than {n} times");
@@ -305,18 +305,18 @@ async fn killed_at_push(n: u64, after: bool) -> bool {
     // Who is dead says nothing more, neither here nor there.
     story.stage.api.judge(move |seen| {
         let silent = seen.caller == "one" && dead.load(Ordering::Relaxed);
-        if silent { Verdict::Before(Fault::Silence) } else { Verdict::Pass }
+        if silent { FaultVerdict::Before(Fault::Silence) } else { FaultVerdict::Pass }
     });
-    let never = Fate::Late(Duration::from_secs(86_400));
+    let never = RemoteFault::Late(Duration::from_secs(86_400));
     story.stage.judge_git(move |identity, errand| match errand {
-        _ if identity != "one" => Fate::Pass,
+        _ if identity != "one" => RemoteFault::Pass,
         _ if dies.load(Ordering::Relaxed) => never.clone(),
-        Errand::Push(_) if count.fetch_add(1, Ordering::Relaxed) + 1 == n => {
+        RemoteCall::Push(_) if count.fetch_add(1, Ordering::Relaxed) + 1 == n => {
             dies.store(true, Ordering::Relaxed);
             told.notify_one();
-            if after { Fate::Lost } else { never.clone() }
+            if after { RemoteFault::Lost } else { never.clone() }
         }
-        Errand::Push(_) | Errand::LookUp | Errand::Fetch => Fate::Pass,
+        RemoteCall::Push(_) | RemoteCall::LookUp | RemoteCall::Fetch => RemoteFault::Pass,
     });
     story.stage.push(&[("shop/web.yaml", &manifests("2"))], "version 2").await.unwrap();
     let reached = tokio::select! {
@@ -356,20 +356,20 @@ async fn at_rest_a_poll_is_one_look_up_and_the_cluster_is_asked_for_nothing_but_
     let (looks, more, leases) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let (looked, others, renewed) = (Arc::clone(&looks), Arc::clone(&more), Arc::clone(&leases));
     story.stage.judge_git(move |_, errand| {
-        let which = if matches!(errand, Errand::LookUp) { &looked } else { &others };
+        let which = if matches!(errand, RemoteCall::LookUp) { &looked } else { &others };
         which.fetch_add(1, Ordering::Relaxed);
-        Fate::Pass
+        RemoteFault::Pass
     });
     let asked = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&asked);
     story.stage.api.judge(move |seen| {
-        let What::Request { verb, .. } = seen.what else { return Verdict::Pass };
+        let What::Request { verb, .. } = seen.what else { return FaultVerdict::Pass };
         if seen.resource.plural == "leases" {
             renewed.fetch_add(1, Ordering::Relaxed);
-        } else if !seen.caller.is_empty() && verb != Verb::Watch {
+        } else if !seen.caller.is_empty() && verb != ApiVerb::Watch {
             told.lock().unwrap().push(format!("{verb} {} {}", seen.resource.plural, seen.name));
         }
-        Verdict::Pass
+        FaultVerdict::Pass
     });
     tokio::time::sleep(Duration::from_secs(3_600)).await;
     assert_eq!(*asked.lock().unwrap(), [""; 0]);

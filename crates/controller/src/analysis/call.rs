@@ -35,7 +35,7 @@ pub struct Call {
     /// About what.
     pub about: About,
     /// What is asked.
-    pub asks: Asks,
+    pub asks: CallKind,
     /// Since when the step has been in force, or is waited for.
     pub since: Time,
     /// The moment that the question is about.
@@ -52,18 +52,18 @@ impl Call {
 
 /// What a webhook is asked.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Asks {
+pub enum CallKind {
     /// Is the version good, by this check?
     Check(CheckName),
     /// May the run enter the step?
     Gate,
     /// Nothing: it is told.
-    Event(Told),
+    Event(Notification),
 }
 
 /// What a hook is told.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Told {
+pub struct Notification {
     /// Which hook.
     pub hook: CheckName,
     /// What happened.
@@ -74,7 +74,7 @@ pub struct Told {
 
 /// What a webhook says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Word {
+pub enum WebhookVerdict {
     /// The version is good.
     Good,
     /// It is bad, for this reason.
@@ -88,9 +88,9 @@ pub enum Word {
 pub fn body(call: &Call) -> String {
     let Call { webhook, about: About { rollout, run, step, revision }, asks, since, at } = call;
     let kind = match asks {
-        Asks::Check(_) => "Check",
-        Asks::Gate => "Gate",
-        Asks::Event(_) => "Event",
+        CallKind::Check(_) => "Check",
+        CallKind::Gate => "Gate",
+        CallKind::Event(_) => "Event",
     };
     let mut question = json!({
         "apiVersion": ApiVersion::TEXT,
@@ -104,9 +104,9 @@ pub fn body(call: &Call) -> String {
         "metadata": webhook.metadata,
     });
     match asks {
-        Asks::Check(name) => question["check"] = json!(name),
-        Asks::Gate => {}
-        Asks::Event(Told { hook, event, outcome }) => {
+        CallKind::Check(name) => question["check"] = json!(name),
+        CallKind::Gate => {}
+        CallKind::Event(Notification { hook, event, outcome }) => {
             let event = json!(event);
             let key = format!("{rollout}/{run}/{hook}/{}/{step}", event.as_str().unwrap_or_default());
             question["hook"] = json!(hook);
@@ -134,7 +134,7 @@ struct Answer {
 /// What an answer to a question says. It names the run and the step that it is about: an answer that stands still, or
 /// lay in a cache, says nothing.
 #[must_use]
-pub fn answer(call: &Call, body: &[u8]) -> Reading<Word> {
+pub fn answer(call: &Call, body: &[u8]) -> Reading<WebhookVerdict> {
     let unusable = |why: &str| Reading::Unusable(plain(why));
     let Answer { run, step, verdict, reason } = match serde_json::from_slice(body) {
         Ok(answer) => answer,
@@ -146,17 +146,17 @@ pub fn answer(call: &Call, body: &[u8]) -> Reading<Word> {
     }
     match verdict.as_str() {
         // Whoever is told has nothing to say.
-        _ if matches!(call.asks, Asks::Event(_)) => Reading::Said(Word::Good),
-        "good" => Reading::Said(Word::Good),
-        "bad" => Reading::Said(Word::Bad(plain(&reason))),
-        "hold" => Reading::Said(Word::Hold(plain(&reason))),
+        _ if matches!(call.asks, CallKind::Event(_)) => Reading::Said(WebhookVerdict::Good),
+        "good" => Reading::Said(WebhookVerdict::Good),
+        "bad" => Reading::Said(WebhookVerdict::Bad(plain(&reason))),
+        "hold" => Reading::Said(WebhookVerdict::Hold(plain(&reason))),
         other => unusable(&format!("the verdict {} is none of good, bad and hold", quoted(other))),
     }
 }
 
 #[cfg(test)]
 pub(crate) mod fixture {
-    use super::{About, Asks, Call};
+    use super::{About, Call, CallKind};
     use crate::manifest::desired::WebhookCall;
     use crate::record::state::Time;
 
@@ -171,7 +171,7 @@ pub(crate) mod fixture {
                 step: "tenth".parse().unwrap(),
                 revision: format!("v1:sha256:{}", "07".repeat(32)).parse().unwrap(),
             },
-            asks: Asks::Check("smoke".parse().unwrap()),
+            asks: CallKind::Check("smoke".parse().unwrap()),
             since: Time::from_timestamp(0, 0).unwrap(),
             at,
         }
@@ -187,7 +187,7 @@ mod tests {
         fixture::call(Time::from_timestamp_millis(60_250).unwrap())
     }
 
-    fn said(body: &[u8]) -> Reading<Word> {
+    fn said(body: &[u8]) -> Reading<WebhookVerdict> {
         answer(&asked(), body)
     }
 
@@ -212,7 +212,7 @@ mod tests {
         );
         assert_eq!(body(&asked()), wanted);
         let gate = wanted.replace("\"kind\":\"Check\"", "\"kind\":\"Gate\"").replace(",\"check\":\"smoke\"", "");
-        assert_eq!(body(&Call { asks: Asks::Gate, ..asked() }), gate);
+        assert_eq!(body(&Call { asks: CallKind::Gate, ..asked() }), gate);
         let more = "\"hook\":\"chat\",\"event\":\"ended\",\"key\":\"shop/podinfo/7-9ac41f02/chat/ended/tenth\",\"outcome\":\"Failed\"";
         let event = wanted.replace("\"Check\"", "\"Event\"").replace("\"check\":\"smoke\"", more);
         assert_eq!(body(&told()), event);
@@ -220,13 +220,13 @@ mod tests {
 
     fn told() -> Call {
         let outcome = Some(Outcome::Failed);
-        let told = Told { hook: "chat".parse().unwrap(), event: Event::Ended, outcome };
-        Call { asks: Asks::Event(told), ..asked() }
+        let told = Notification { hook: "chat".parse().unwrap(), event: Event::Ended, outcome };
+        Call { asks: CallKind::Event(told), ..asked() }
     }
 
     #[test]
     fn who_is_told_says_no_more_than_what_it_was_told_of() {
-        let taken = |body: &str| answer(&told(), body.as_bytes()) == Reading::Said(Word::Good);
+        let taken = |body: &str| answer(&told(), body.as_bytes()) == Reading::Said(WebhookVerdict::Good);
         assert!(taken(r#"{"run":"7-9ac41f02","step":"tenth"}"#) && taken(&with("bad")));
         assert!(!taken("{}") && !taken("") && !taken(&with("good").replace("7-9", "6-9")));
     }
@@ -234,13 +234,13 @@ mod tests {
     #[test]
     fn an_answer_is_good_bad_or_hold_with_a_reason_that_hides_nothing() {
         let reason = "a reason\\u{1b}[31m".to_owned();
-        assert_eq!(said(with("good").as_bytes()), Reading::Said(Word::Good));
-        assert_eq!(said(with("bad").as_bytes()), Reading::Said(Word::Bad(reason.clone())));
-        assert_eq!(said(with("hold").as_bytes()), Reading::Said(Word::Hold(reason)));
+        assert_eq!(said(with("good").as_bytes()), Reading::Said(WebhookVerdict::Good));
+        assert_eq!(said(with("bad").as_bytes()), Reading::Said(WebhookVerdict::Bad(reason.clone())));
+        assert_eq!(said(with("hold").as_bytes()), Reading::Said(WebhookVerdict::Hold(reason)));
         let short = br#"{"verdict":"bad","run":"7-9ac41f02","step":"tenth","more":[{}]}"#;
-        assert_eq!(said(short), Reading::Said(Word::Bad(String::new())));
+        assert_eq!(said(short), Reading::Said(WebhookVerdict::Bad(String::new())));
         let long = with("bad").replace("a  reason", &"ä".repeat(9_000));
-        let Reading::Said(Word::Bad(reason)) = said(long.as_bytes()) else { panic!("{long}") };
+        let Reading::Said(WebhookVerdict::Bad(reason)) = said(long.as_bytes()) else { panic!("{long}") };
         assert!(reason.len() <= CAP && reason.ends_with('…'), "{reason}");
     }
 

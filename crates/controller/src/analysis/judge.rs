@@ -3,7 +3,7 @@
 //! A check is one question over the whole time that a step has been in force, so that no counter is kept anywhere: after a
 //! restart the same question has the same answer. No data is not success (requirement C-34).
 
-use super::call::{About, Asks, Call, Word};
+use super::call::{About, Call, CallKind, WebhookVerdict};
 use super::compare;
 use super::proxy;
 use super::reading::{Reading, Readings, Samples};
@@ -97,7 +97,7 @@ pub struct Subject<'a> {
 
 /// What is known of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Known {
+pub enum CheckState {
     /// It says this.
     Says(Verdict),
     /// It said this of an earlier moment of the step, and that holds until these are answered: who is slower than questions are due would
@@ -122,7 +122,7 @@ pub enum Verdict {
 
 /// What a check says at `now`.
 #[must_use]
-pub fn look(check: &Check, name: &CheckName, subject: Subject<'_>, now: Time, readings: &Readings) -> Known {
+pub fn look(check: &Check, name: &CheckName, subject: Subject<'_>, now: Time, readings: &Readings) -> CheckState {
     let Subject { about, sides, since, over } = subject;
     // From the end of the soak on, what was said of its last moment is enough.
     let enough =
@@ -133,11 +133,11 @@ pub fn look(check: &Check, name: &CheckName, subject: Subject<'_>, now: Time, re
             let stable = bounds.compared.map(|_| query(&sides.stable)).transpose();
             let (candidate, stable) = match (query(&sides.candidate), stable) {
                 (Ok(candidate), Ok(stable)) => (candidate, stable),
-                (Err(why), _) | (_, Err(why)) => return Known::Says(Verdict::Unknown(why)),
+                (Err(why), _) | (_, Err(why)) => return CheckState::Says(Verdict::Unknown(why)),
             };
             let range = |query| Range::of(bounds.measure.provider(), query, check.interval, since, now);
             match range(candidate) {
-                None => Known::Says(Verdict::Undecided(few(bounds, 0))),
+                None => CheckState::Says(Verdict::Undecided(few(bounds, 0))),
                 Some(candidate) => {
                     let stable = stable.and_then(range);
                     let before = || said_before(bounds, &candidate, stable.as_ref(), since, readings);
@@ -147,9 +147,9 @@ pub fn look(check: &Check, name: &CheckName, subject: Subject<'_>, now: Time, re
         }
         Criterion::Webhook(webhook) => {
             let Some(at) = last(check.interval, since, now) else {
-                return Known::Says(Verdict::Undecided("was not asked yet".to_owned()));
+                return CheckState::Says(Verdict::Undecided("was not asked yet".to_owned()));
             };
-            let (webhook, about, asks) = (webhook.clone(), about.clone(), Asks::Check(name.clone()));
+            let (webhook, about, asks) = (webhook.clone(), about.clone(), CallKind::Check(name.clone()));
             called(Call { webhook, about, asks, since, at }, enough, readings)
         }
     }
@@ -157,7 +157,7 @@ pub fn look(check: &Check, name: &CheckName, subject: Subject<'_>, now: Time, re
 
 /// What a check has said last of a version, whatever the moment that was about, for people.
 #[must_use]
-pub fn last_word(check: &Check, name: &CheckName, subject: Subject<'_>, readings: &Readings) -> String {
+pub fn last_verdict(check: &Check, name: &CheckName, subject: Subject<'_>, readings: &Readings) -> String {
     let Subject { about, sides, since, over: _ } = subject;
     match &check.criterion {
         Criterion::Prometheus(bounds) => {
@@ -178,9 +178,9 @@ pub fn last_word(check: &Check, name: &CheckName, subject: Subject<'_>, readings
             }
         }
         Criterion::Webhook(webhook) => {
-            let asks = Asks::Check(name.clone());
+            let asks = CallKind::Check(name.clone());
             let is_it = |call: &&Call| call.webhook == *webhook && call.about == *about && call.asks == asks;
-            let found = readings.words.iter().rfind(|(call, _)| is_it(call));
+            let found = readings.verdicts.iter().rfind(|(call, _)| is_it(call));
             match found.map(|(call, found)| told(call, &found.reading)) {
                 Some(Verdict::Good) => "good".to_owned(),
                 Some(Verdict::Bad(why) | Verdict::Undecided(why) | Verdict::Unknown(why)) => why,
@@ -195,7 +195,7 @@ pub fn last_word(check: &Check, name: &CheckName, subject: Subject<'_>, readings
 #[must_use]
 pub fn is_alarming<'a>(checks: impl IntoIterator<Item = &'a Check>, readings: &Readings) -> bool {
     let is_bad = |verdict| matches!(verdict, Verdict::Bad(_));
-    let said_so = || readings.words.iter().any(|(call, found)| is_bad(told(call, &found.reading)));
+    let said_so = || readings.verdicts.iter().any(|(call, found)| is_bad(told(call, &found.reading)));
     checks.into_iter().any(|check| match &check.criterion {
         Criterion::Prometheus(bounds) => {
             let asked =
@@ -210,24 +210,24 @@ pub fn is_alarming<'a>(checks: impl IntoIterator<Item = &'a Check>, readings: &R
 /// What a webhook says at `now` that stands before a step, which has been waited for since `since`, and when it is asked
 /// next: at once, then at a pace.
 #[must_use]
-pub fn gate(webhook: &WebhookCall, about: About, since: Time, now: Time, readings: &Readings) -> (Known, Time) {
+pub fn gate(webhook: &WebhookCall, about: About, since: Time, now: Time, readings: &Readings) -> (CheckState, Time) {
     let count = due(PACE, since, now);
     let (at, next) = (nth(PACE, since, count), nth(PACE, since, count + 1));
-    let call = Call { webhook: webhook.clone(), about, asks: Asks::Gate, since, at };
+    let call = Call { webhook: webhook.clone(), about, asks: CallKind::Gate, since, at };
     (called(call, Some(since_late(PACE, now)), readings), next)
 }
 
-fn called(call: Call, enough: Option<Time>, readings: &Readings) -> Known {
-    if let Some(found) = readings.words.get(&call) {
-        return Known::Says(told(&call, &found.reading));
+fn called(call: Call, enough: Option<Time>, readings: &Readings) -> CheckState {
+    if let Some(found) = readings.verdicts.get(&call) {
+        return CheckState::Says(told(&call, &found.reading));
     }
     let is_older = |older: &Call| older.at < call.at && Call { at: call.at, ..older.clone() } == call;
-    let older = readings.words.iter().rfind(|(older, _)| is_older(older));
+    let older = readings.verdicts.iter().rfind(|(older, _)| is_older(older));
     let before = || older.map(|(older, found)| (told(older, &found.reading), older.at));
-    Known::Lacks(vec![Inquiry::Call(call.clone())]).or_before(enough, before)
+    CheckState::Lacks(vec![Inquiry::Call(call.clone())]).or_before(enough, before)
 }
 
-impl Known {
+impl CheckState {
     /// Where an answer is not there yet, what was said before it, of an earlier moment. What speaks against a version does so at once, and so does
     /// that nothing was learned; what lets it go on has to be about a moment from `enough` on.
     fn or_before(self, enough: Option<Time>, before: impl FnOnce() -> Option<(Verdict, Time)>) -> Self {
@@ -282,30 +282,30 @@ fn said<'a, T>(provider: &ProviderName, reading: &'a Reading<T>) -> Result<&'a T
 }
 
 /// What the word of a webhook says.
-fn told(call: &Call, reading: &Reading<Word>) -> Verdict {
+fn told(call: &Call, reading: &Reading<WebhookVerdict>) -> Verdict {
     match said(&call.webhook.provider, reading) {
-        Ok(Word::Good) => Verdict::Good,
-        Ok(Word::Bad(why)) if why.is_empty() => Verdict::Bad("the webhook says bad".to_owned()),
-        Ok(Word::Bad(why)) => Verdict::Bad(why.clone()),
-        Ok(Word::Hold(why)) if why.is_empty() => Verdict::Undecided("holds".to_owned()),
-        Ok(Word::Hold(why)) => Verdict::Undecided(format!("holds ({why})")),
+        Ok(WebhookVerdict::Good) => Verdict::Good,
+        Ok(WebhookVerdict::Bad(why)) if why.is_empty() => Verdict::Bad("the webhook says bad".to_owned()),
+        Ok(WebhookVerdict::Bad(why)) => Verdict::Bad(why.clone()),
+        Ok(WebhookVerdict::Hold(why)) if why.is_empty() => Verdict::Undecided("holds".to_owned()),
+        Ok(WebhookVerdict::Hold(why)) => Verdict::Undecided(format!("holds ({why})")),
         Err(nothing) => nothing,
     }
 }
 
 /// What measurements say, of the candidate, and of stable where they are compared: the same moments of both.
-fn measured(bounds: &Bounds, candidate: &Range, stable: Option<&Range>, readings: &Readings) -> Known {
+fn measured(bounds: &Bounds, candidate: &Range, stable: Option<&Range>, readings: &Readings) -> CheckState {
     let both = || std::iter::once(candidate).chain(stable);
     let lacks: Vec<Inquiry> =
         both().filter(|range| !readings.samples.contains_key(*range)).cloned().map(Inquiry::Range).collect();
     if !lacks.is_empty() {
-        return Known::Lacks(lacks);
+        return CheckState::Lacks(lacks);
     }
     let own = match values(candidate, readings) {
         Ok(own) => own,
-        Err(nothing) => return Known::Says(nothing),
+        Err(nothing) => return CheckState::Says(nothing),
     };
-    Known::Says(match stable.map(|range| values(range, readings)) {
+    CheckState::Says(match stable.map(|range| values(range, readings)) {
         None => judged(bounds, &own, None),
         Some(Ok(stable)) => judged(bounds, &own, Some(&stable)),
         // Nobody knows what stable is at; the candidate's own limits hold all the same.
@@ -334,8 +334,8 @@ fn said_before(
         None => None,
     };
     match measured(bounds, own, beside, readings) {
-        Known::Says(verdict) => Some((verdict, own.until)),
-        Known::Said(..) | Known::Lacks(_) => None,
+        CheckState::Says(verdict) => Some((verdict, own.until)),
+        CheckState::Said(..) | CheckState::Lacks(_) => None,
     }
 }
 

@@ -26,12 +26,12 @@ const ANSWER: usize = 1 << 20;
 const TOO_LONG: &str = "the answer is larger than 1 MiB: aggregate the query into one series, as by sum(…)";
 
 /// A Prometheus of the installation.
-pub struct Prometheus {
+pub struct PrometheusClient {
     /// Where range queries are asked.
     endpoint: Endpoint,
 }
 
-impl Prometheus {
+impl PrometheusClient {
     /// The server at `url`, which may have a path. The credentials are read at each question, so that new ones count at
     /// once: one line, `USER:PASSWORD` or a token.
     ///
@@ -76,7 +76,7 @@ impl Prometheus {
     }
 }
 
-impl Measures for Prometheus {
+impl Measures for PrometheusClient {
     fn read<'a>(&'a self, range: &'a Range) -> BoxFuture<'a, Reading<Samples>> {
         self.ask(range).boxed()
     }

@@ -1,8 +1,8 @@
 //! Whoever answers the questions of checks.
 
-use super::call::{Call, Word};
+use super::call::{Call, WebhookVerdict};
 use super::judge::{Inquiry, Range};
-use super::reading::{Heard, Reading, Samples};
+use super::reading::{Reading, Received, Samples};
 use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +17,12 @@ pub trait Measures: Send + Sync {
 /// One who judges a version, such as a webhook. Whoever calls limits the time; a failure is a [`Reading`] too.
 pub trait Judges: Send + Sync {
     /// Asks once.
-    fn call<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, Reading<Word>>;
+    fn call<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, Reading<WebhookVerdict>>;
 }
 
 /// Who answers, by what can be asked.
 #[derive(Clone)]
-pub enum Provider {
+pub enum ProviderClient {
     /// For measurements.
     Prometheus(Arc<dyn Measures>),
     /// For a judgement.
@@ -30,27 +30,27 @@ pub enum Provider {
 }
 
 /// Asks once, of whoever the installation has under that name.
-pub async fn ask(provider: Option<&Provider>, question: Inquiry, patience: Duration) -> Heard {
+pub async fn ask(provider: Option<&ProviderClient>, question: Inquiry, timeout: Duration) -> Received {
     match question {
         Inquiry::Range(range) => {
             let reading = match provider {
-                Some(Provider::Prometheus(prometheus)) => within(patience, prometheus.read(&range)).await,
-                Some(Provider::Webhook(_)) => {
+                Some(ProviderClient::Prometheus(prometheus)) => within(timeout, prometheus.read(&range)).await,
+                Some(ProviderClient::Webhook(_)) => {
                     Reading::Unusable(format!("provider {} is a webhook, not a Prometheus", range.provider))
                 }
                 None => nobody(),
             };
-            Heard::Samples(range, reading)
+            Received::Samples(range, reading)
         }
         Inquiry::Call(call) => {
             let reading = match provider {
-                Some(Provider::Webhook(webhook)) => within(patience, webhook.call(&call)).await,
-                Some(Provider::Prometheus(_)) => {
+                Some(ProviderClient::Webhook(webhook)) => within(timeout, webhook.call(&call)).await,
+                Some(ProviderClient::Prometheus(_)) => {
                     Reading::Unusable(format!("provider {} is a Prometheus, not a webhook", call.webhook.provider))
                 }
                 None => nobody(),
             };
-            Heard::Word(call, reading)
+            Received::Verdict(call, reading)
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What providers said, kept with the exact question, so that an old answer is never taken for a new one. Pure.
 
-use super::call::{Asks, Call, Word};
+use super::call::{Call, CallKind, WebhookVerdict};
 use super::judge::Range;
 use crate::record::state::Time;
 use chrono::TimeDelta;
@@ -22,11 +22,11 @@ pub enum Reading<T> {
 
 /// A question with what came of it: each kind of question has its own kind of answer.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Heard {
+pub enum Received {
     /// Measurements.
     Samples(Range, Reading<Samples>),
     /// The word of a webhook.
-    Word(Call, Reading<Word>),
+    Verdict(Call, Reading<WebhookVerdict>),
 }
 
 /// What came of a question, and when.
@@ -51,54 +51,54 @@ pub struct Readings {
     /// Measurements.
     pub samples: BTreeMap<Range, Measurement<Samples>>,
     /// What webhooks said.
-    pub words: BTreeMap<Call, Measurement<Word>>,
+    pub verdicts: BTreeMap<Call, Measurement<WebhookVerdict>>,
 }
 
 impl Readings {
     /// Keeps an answer in place of those to older questions that are like its own.
-    pub fn keep(&mut self, heard: Heard, at: Time) {
-        match heard {
-            Heard::Samples(range, reading) => {
+    pub fn keep(&mut self, received: Received, at: Time) {
+        match received {
+            Received::Samples(range, reading) => {
                 self.samples.retain(|old, _| !old.is_like(&range));
                 self.samples.insert(range, Measurement { reading, at });
             }
-            Heard::Word(call, reading) => {
-                self.words.retain(|old, _| !old.is_like(&call));
-                self.words.insert(call, Measurement { reading, at });
+            Received::Verdict(call, reading) => {
+                self.verdicts.retain(|old, _| !old.is_like(&call));
+                self.verdicts.insert(call, Measurement { reading, at });
             }
         }
     }
 
     /// What hooks have taken: all that is kept of a rollout at rest, so that they are not told again.
     #[must_use]
-    pub fn told(&self) -> Option<Self> {
-        let is_told = |call: &Call| matches!(call.asks, Asks::Event(_));
+    pub fn notified(&self) -> Option<Self> {
+        let is_told = |call: &Call| matches!(call.asks, CallKind::Event(_));
         let words: BTreeMap<_, _> = self
-            .words
+            .verdicts
             .iter()
             .filter(|(call, _)| is_told(call))
             .map(|(call, word)| (call.clone(), word.clone()))
             .collect();
-        (!words.is_empty()).then(|| Self { samples: BTreeMap::new(), words })
+        (!words.is_empty()).then(|| Self { samples: BTreeMap::new(), verdicts: words })
     }
 
     /// How many answers there are.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.samples.len() + self.words.len()
+        self.samples.len() + self.verdicts.len()
     }
 
     /// Forgets questions that brought nothing, so that they are asked again after a pause.
     pub fn age(&mut self, pause: TimeDelta, now: Time) {
         self.samples.retain(|_, found| found.again_at(pause).is_none_or(|at| now < at));
-        self.words.retain(|_, found| found.again_at(pause).is_none_or(|at| now < at));
+        self.verdicts.retain(|_, found| found.again_at(pause).is_none_or(|at| now < at));
     }
 
     /// When [`Self::age`] has something to do.
     #[must_use]
     pub fn due(&self, pause: TimeDelta) -> Option<Time> {
         let samples = self.samples.values().filter_map(|found| found.again_at(pause));
-        samples.chain(self.words.values().filter_map(|found| found.again_at(pause))).min()
+        samples.chain(self.verdicts.values().filter_map(|found| found.again_at(pause))).min()
     }
 }
 
@@ -124,13 +124,13 @@ mod tests {
             interval: Span::from_secs(60),
         };
         let mut readings = Readings::default();
-        readings.keep(Heard::Samples(range(60), Reading::Said(BTreeMap::new())), at(60));
+        readings.keep(Received::Samples(range(60), Reading::Said(BTreeMap::new())), at(60));
         assert_eq!(readings.due(PAUSE), None);
-        readings.keep(Heard::Samples(range(120), Reading::Away("refused".to_owned())), at(120));
+        readings.keep(Received::Samples(range(120), Reading::Away("refused".to_owned())), at(120));
         assert_eq!(readings.samples.keys().collect::<Vec<_>>(), [&range(120)]);
-        readings.keep(Heard::Word(call(at(60)), Reading::Said(Word::Hold(String::new()))), at(121));
-        readings.keep(Heard::Word(call(at(120)), Reading::Unusable("no JSON".to_owned())), at(121));
-        assert_eq!(readings.words.keys().collect::<Vec<_>>(), [&call(at(120))]);
+        readings.keep(Received::Verdict(call(at(60)), Reading::Said(WebhookVerdict::Hold(String::new()))), at(121));
+        readings.keep(Received::Verdict(call(at(120)), Reading::Unusable("no JSON".to_owned())), at(121));
+        assert_eq!(readings.verdicts.keys().collect::<Vec<_>>(), [&call(at(120))]);
         assert_eq!((readings.count(), readings.due(PAUSE)), (2, Some(at(125))));
         readings.age(PAUSE, at(125));
         assert_eq!((readings.count(), readings.due(PAUSE)), (1, Some(at(126))));
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn what_a_webhook_said_holds_until_it_is_asked_anew() {
         let mut readings = Readings::default();
-        readings.keep(Heard::Word(call(at(60)), Reading::Said(Word::Hold(String::new()))), at(60));
+        readings.keep(Received::Verdict(call(at(60)), Reading::Said(WebhookVerdict::Hold(String::new()))), at(60));
         readings.age(PAUSE, at(1_000_000));
         assert_eq!((readings.count(), readings.due(PAUSE)), (1, None));
     }

@@ -2,7 +2,7 @@
 //!
 //! It never tells what says something about the version from what does not: whatever fails is a [`Reading`] that holds.
 
-use super::call::{self, Call, Word};
+use super::call::{self, Call, WebhookVerdict};
 use super::http::{Endpoint, NoClient, Unread, away, secret};
 use super::provider::Judges;
 use super::reading::Reading;
@@ -20,12 +20,12 @@ const ANSWER: usize = 64 << 10;
 const SIGNATURE: HeaderName = HeaderName::from_static("x-tidegate-signature");
 
 /// A webhook of the installation.
-pub struct Webhook {
+pub struct WebhookClient {
     endpoint: Endpoint,
     key_file: Option<PathBuf>,
 }
 
-impl Webhook {
+impl WebhookClient {
     /// The server that is asked at exactly `url`. Credentials (one line, `USER:PASSWORD` or a token) and key (one line)
     /// are read at each question, so that new ones count at once.
     ///
@@ -35,7 +35,7 @@ impl Webhook {
         Ok(Self { endpoint: Endpoint::new(url.clone(), credentials_file)?, key_file })
     }
 
-    async fn ask(&self, call: &Call) -> Result<Reading<Word>, Unread> {
+    async fn ask(&self, call: &Call) -> Result<Reading<WebhookVerdict>, Unread> {
         let question = call::body(call);
         let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
         if let Some(file) = &self.key_file {
@@ -54,8 +54,8 @@ impl Webhook {
     }
 }
 
-impl Judges for Webhook {
-    fn call<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, Reading<Word>> {
+impl Judges for WebhookClient {
+    fn call<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, Reading<WebhookVerdict>> {
         let too_long = "the answer is larger than 64 KiB";
         async move { self.ask(call).await.unwrap_or_else(|unread| unread.reading(too_long)) }.boxed()
     }

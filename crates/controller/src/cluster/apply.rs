@@ -5,7 +5,7 @@ use super::{migrate, request};
 use crate::manifest::object::{DOMAIN, OWNER, Object, ObjectRef};
 use crate::plan::action::{Action, Class, Verb};
 use crate::rules::{Rule, holds};
-use crate::workload::live::{Expects, Outcome};
+use crate::workload::live::{Expects, WriteOutcome};
 use crate::workload::managers::{CLIENT_SIDE, FLAGGER};
 use serde_json::{Value, json};
 
@@ -29,9 +29,9 @@ impl Cluster {
     /// *Guarantees*: what is not as the action expects is left alone (`Stale`). At most one write is done. Fields of others
     /// are taken only where [`may_force`] says so, and only from the version that was read.
     /// *Assumptions*: the caller has checked that the record allows it.
-    pub async fn perform(&self, action: &Action) -> Outcome {
+    pub async fn perform(&self, action: &Action) -> WriteOutcome {
         if action.cluster_uid != self.uid() {
-            return Outcome::Stale(format!(
+            return WriteOutcome::Stale(format!(
                 "planned for the cluster with uid {}, but this one has {}",
                 action.cluster_uid,
                 self.uid()
@@ -46,15 +46,15 @@ impl Cluster {
     }
 
     /// What applying `object` would come to: `Done` with the object as it would be. Changes nothing.
-    pub async fn dry_run(&self, object: &Object, expects: &Expects) -> Outcome {
+    pub async fn dry_run(&self, object: &Object, expects: &Expects) -> WriteOutcome {
         self.apply(Class::Advance, object, expects, DryRun::All).await
     }
 
-    async fn apply(&self, class: Class, object: &Object, expects: &Expects, dry_run: DryRun) -> Outcome {
+    async fn apply(&self, class: Class, object: &Object, expects: &Expects, dry_run: DryRun) -> WriteOutcome {
         let outcome = self.send_apply(object, expects, Force::No, dry_run).await;
-        let Outcome::Conflict { manager, fields } = &outcome else { return outcome };
+        let WriteOutcome::Conflict { manager, fields } = &outcome else { return outcome };
         if *expects == Expects::Absent {
-            return Outcome::Stale(format!("{} was expected to be absent, but is there", object.reference()));
+            return WriteOutcome::Stale(format!("{} was expected to be absent, but is there", object.reference()));
         }
         if !may_force(class, object, manager, fields) {
             return outcome;
@@ -65,7 +65,7 @@ impl Cluster {
         }
     }
 
-    async fn send_apply(&self, object: &Object, expects: &Expects, force: Force, dry_run: DryRun) -> Outcome {
+    async fn send_apply(&self, object: &Object, expects: &Expects, force: Force, dry_run: DryRun) -> WriteOutcome {
         let mut query = vec![("fieldManager", self.manager()), ("fieldValidation", "Strict")];
         query.push(("force", if force == Force::Yes { "true" } else { "false" }));
         if dry_run == DryRun::All {
@@ -75,26 +75,26 @@ impl Cluster {
         expect_in(&mut body["metadata"], expects);
         let target = object.reference();
         match self.call(request::apply(&request::item(target), &query, &body)).await {
-            Ok(value) => Outcome::Done(Some(Box::new(Object::new(target.clone(), value)))),
+            Ok(value) => WriteOutcome::Done(Some(Box::new(Object::new(target.clone(), value)))),
             Err(failure) => failure.outcome(target),
         }
     }
 
     /// The exact version that a forced apply may overwrite: the one that the plan saw, or, for upkeep, the one that is
     /// there now if it is still the same object with the same owner.
-    async fn pinned(&self, object: &Object, expects: &Expects) -> Result<Expects, Outcome> {
+    async fn pinned(&self, object: &Object, expects: &Expects) -> Result<Expects, WriteOutcome> {
         if let Expects::Version { .. } = expects {
             return Ok(expects.clone());
         }
         let live = self.read(object.reference(), expects).await?;
         if live.annotation(OWNER) != object.annotation(OWNER) {
-            return Err(Outcome::Stale(format!("{} has another owner mark by now", object.reference())));
+            return Err(WriteOutcome::Stale(format!("{} has another owner mark by now", object.reference())));
         }
         version_of(&live)
     }
 
     /// Reads an object that must be as expected.
-    async fn read(&self, target: &ObjectRef, expects: &Expects) -> Result<Object, Outcome> {
+    async fn read(&self, target: &ObjectRef, expects: &Expects) -> Result<Object, WriteOutcome> {
         let read = self.call(request::get(&request::item(target), &[])).await;
         let live = Object::new(target.clone(), read.map_err(|failure| failure.outcome(target))?);
         let met = match expects {
@@ -104,32 +104,32 @@ impl Cluster {
                 live.uid() == Some(uid) && live.resource_version() == Some(resource_version)
             }
         };
-        if met { Ok(live) } else { Err(Outcome::Stale(format!("{target} is not the one that was expected"))) }
+        if met { Ok(live) } else { Err(WriteOutcome::Stale(format!("{target} is not the one that was expected"))) }
     }
 
-    async fn migrate(&self, target: &ObjectRef, expects: &Expects) -> Outcome {
+    async fn migrate(&self, target: &ObjectRef, expects: &Expects) -> WriteOutcome {
         let live = match self.read(target, expects).await {
             Ok(live) => live,
             Err(outcome) => return outcome,
         };
         let managed = live.at("/metadata/managedFields").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let Some(migrated) = migrate::migrated(managed, self.manager()) else {
-            return Outcome::Done(Some(Box::new(live)));
+            return WriteOutcome::Done(Some(Box::new(live)));
         };
         let Some(version) = live.resource_version() else {
-            return Outcome::Retriable(format!("{target} came without a resourceVersion"));
+            return WriteOutcome::Retriable(format!("{target} came without a resourceVersion"));
         };
         let patch = migrate::patch(&migrated, version);
         let query = [("fieldManager", self.manager())];
         match self.call(request::json_patch(&request::item(target), &query, &patch)).await {
-            Ok(value) => Outcome::Done(Some(Box::new(Object::new(target.clone(), value)))),
+            Ok(value) => WriteOutcome::Done(Some(Box::new(Object::new(target.clone(), value)))),
             Err(failure) => failure.outcome(target),
         }
     }
 
-    async fn delete(&self, target: &ObjectRef, expects: &Expects) -> Outcome {
+    async fn delete(&self, target: &ObjectRef, expects: &Expects) -> WriteOutcome {
         let preconditions = match expects {
-            Expects::Absent => return Outcome::Done(None),
+            Expects::Absent => return WriteOutcome::Done(None),
             Expects::Uid(uid) => json!({"uid": uid}),
             Expects::Version { uid, resource_version } => json!({"uid": uid, "resourceVersion": resource_version}),
         };
@@ -138,8 +138,8 @@ impl Cluster {
             "preconditions": preconditions, "propagationPolicy": "Background",
         });
         match self.call(request::delete(&request::item(target), &options)).await {
-            Ok(value) => Outcome::Done(still_there(target, value)),
-            Err(failure) if failure.is_absent(target.kind.plural()) => Outcome::Done(None),
+            Ok(value) => WriteOutcome::Done(still_there(target, value)),
+            Err(failure) if failure.is_absent(target.kind.plural()) => WriteOutcome::Done(None),
             Err(failure) => failure.outcome(target),
         }
     }
@@ -164,10 +164,10 @@ fn expect_in(metadata: &mut Value, expects: &Expects) {
     }
 }
 
-fn version_of(live: &Object) -> Result<Expects, Outcome> {
+fn version_of(live: &Object) -> Result<Expects, WriteOutcome> {
     match (live.uid(), live.resource_version()) {
         (Some(uid), Some(version)) => Ok(Expects::Version { uid: uid.into(), resource_version: version.into() }),
-        _ => Err(Outcome::Retriable(format!("{} came without a uid or resourceVersion", live.reference()))),
+        _ => Err(WriteOutcome::Retriable(format!("{} came without a uid or resourceVersion", live.reference()))),
     }
 }
 
@@ -227,7 +227,7 @@ mod tests {
         (200, json!({"metadata": {"uid": "u1", "resourceVersion": "9", "annotations": annotations}}))
     }
 
-    async fn perform(fake: &Fake, verb: Verb) -> Outcome {
+    async fn perform(fake: &Fake, verb: Verb) -> WriteOutcome {
         let cluster = fake.cluster().await;
         let action = Action {
             class: Class::Upkeep,
@@ -248,7 +248,7 @@ mod tests {
     #[tokio::test]
     async fn an_apply_carries_what_it_expects_and_no_force() {
         let fake = Fake::answering([(200, json!({"metadata": {"uid": "u1", "resourceVersion": "8"}}))]);
-        let Outcome::Done(Some(done)) = perform(&fake, apply(deployment(), version())).await else { panic!() };
+        let WriteOutcome::Done(Some(done)) = perform(&fake, apply(deployment(), version())).await else { panic!() };
         assert_eq!(done.resource_version(), Some("8"));
         let asked = fake.asked();
         assert_eq!(asked.len(), 1);
@@ -268,20 +268,20 @@ mod tests {
     async fn a_dry_run_says_so_and_answers_as_the_write_would() {
         let fake = Fake::answering([conflict(".spec.replicas"), (200, json!({}))]);
         let outcome = fake.cluster().await.dry_run(&deployment(), &version()).await;
-        assert!(matches!(outcome, Outcome::Done(Some(_))), "{outcome:?}");
+        assert!(matches!(outcome, WriteOutcome::Done(Some(_))), "{outcome:?}");
         let forced: Vec<_> =
             fake.asked().iter().map(|r| (r.line.contains("dryRun=All"), r.line.contains("force=true"))).collect();
         assert_eq!(forced, [(true, false), (true, true)]);
         let fake = Fake::answering([conflict(".spec.paused")]);
         let outcome = fake.cluster().await.dry_run(&deployment(), &version()).await;
-        assert!(matches!(outcome, Outcome::Conflict { .. }), "{outcome:?}");
+        assert!(matches!(outcome, WriteOutcome::Conflict { .. }), "{outcome:?}");
     }
 
     #[tokio::test]
     async fn the_postures_own_field_is_forced_once_at_the_version_that_was_read() {
         let fake = Fake::answering([conflict(".spec.replicas"), (200, json!({}))]);
         let outcome = perform(&fake, apply(deployment(), version())).await;
-        assert!(matches!(outcome, Outcome::Done(_)), "{outcome:?}");
+        assert!(matches!(outcome, WriteOutcome::Done(_)), "{outcome:?}");
         let asked = fake.asked();
         assert!(asked[1].line.ends_with("force=true"), "{}", asked[1].line);
         assert_eq!(asked[1].body, asked[0].body);
@@ -295,14 +295,14 @@ mod tests {
         let upkeep = || apply(ours.clone(), Expects::Uid("u1".into()));
 
         let fake = Fake::answering([conflict(".spec.replicas"), live("a/shop/podinfo"), (200, json!({}))]);
-        assert!(matches!(perform(&fake, upkeep()).await, Outcome::Done(_)));
+        assert!(matches!(perform(&fake, upkeep()).await, WriteOutcome::Done(_)));
         let asked = fake.asked();
         assert_eq!(asked[0].body["metadata"]["resourceVersion"], Value::Null);
         assert_eq!(asked[2].body["metadata"]["resourceVersion"], "9");
         assert!(asked[2].line.ends_with("force=true"));
 
         let fake = Fake::answering([conflict(".spec.replicas"), live("b/shop/podinfo")]);
-        assert!(matches!(perform(&fake, upkeep()).await, Outcome::Stale(_)));
+        assert!(matches!(perform(&fake, upkeep()).await, WriteOutcome::Stale(_)));
         assert_eq!(fake.asked().len(), 2);
     }
 
@@ -310,9 +310,9 @@ mod tests {
     async fn attack_54_fields_of_others_and_objects_that_should_be_absent_are_never_forced() {
         let fake = Fake::answering([conflict(".spec.paused")]);
         let outcome = perform(&fake, apply(deployment(), version())).await;
-        assert_eq!(outcome, Outcome::Conflict { manager: "hand".into(), fields: vec![".spec.paused".into()] });
+        assert_eq!(outcome, WriteOutcome::Conflict { manager: "hand".into(), fields: vec![".spec.paused".into()] });
         let fake = Fake::answering([conflict(".spec.replicas")]);
-        assert!(matches!(perform(&fake, apply(deployment(), Expects::Absent)).await, Outcome::Stale(_)));
+        assert!(matches!(perform(&fake, apply(deployment(), Expects::Absent)).await, WriteOutcome::Stale(_)));
         assert_eq!(fake.asked().len(), 1);
         assert_eq!(fake.asked()[0].body["metadata"]["resourceVersion"], NO_VERSION);
     }
@@ -356,7 +356,7 @@ mod tests {
         let target = deployment().reference().clone();
         let delete = |expects| Verb::Delete { target: target.clone(), expects, by: GoesBy::Policy };
         let fake = Fake::answering([(200, json!({"kind": "Status", "status": "Success"}))]);
-        assert_eq!(perform(&fake, delete(version())).await, Outcome::Done(None));
+        assert_eq!(perform(&fake, delete(version())).await, WriteOutcome::Done(None));
         let asked = fake.asked();
         assert_eq!(asked[0].line, format!("DELETE {PATH}"));
         assert_eq!(asked[0].body["preconditions"], json!({"uid": "u1", "resourceVersion": "7"}));
@@ -364,7 +364,7 @@ mod tests {
 
         let gone = json!({"code": 404, "reason": "NotFound", "details": {"kind": "deployments", "name": "podinfo"}});
         let fake = Fake::answering([(404, gone)]);
-        assert_eq!(perform(&fake, delete(Expects::Uid("u1".into()))).await, Outcome::Done(None));
+        assert_eq!(perform(&fake, delete(Expects::Uid("u1".into()))).await, WriteOutcome::Done(None));
         assert_eq!(fake.asked()[0].body["preconditions"], json!({"uid": "u1"}));
 
         let ending = |why: &str, value: Value| json!({"metadata": {"uid": "u1", "deletionTimestamp": "2026-01-01T00:00:30Z", why: value}});
@@ -377,10 +377,10 @@ mod tests {
         for (why, value, there) in rows {
             let fake = Fake::answering([(200, ending(why, value))]);
             let outcome = perform(&fake, delete(version())).await;
-            assert_eq!(matches!(outcome, Outcome::Done(Some(_))), there, "{why}: {outcome:?}");
+            assert_eq!(matches!(outcome, WriteOutcome::Done(Some(_))), there, "{why}: {outcome:?}");
         }
         let fake = Fake::default();
-        assert_eq!(perform(&fake, delete(Expects::Absent)).await, Outcome::Done(None));
+        assert_eq!(perform(&fake, delete(Expects::Absent)).await, WriteOutcome::Done(None));
         assert!(fake.asked().is_empty());
     }
 
@@ -394,7 +394,7 @@ mod tests {
         let target = deployment().reference().clone();
         let outcome =
             perform(&fake, Verb::Migrate { target: target.clone(), expects: Expects::Uid("u1".into()) }).await;
-        assert!(matches!(outcome, Outcome::Done(Some(_))), "{outcome:?}");
+        assert!(matches!(outcome, WriteOutcome::Done(Some(_))), "{outcome:?}");
         let asked = fake.asked();
         assert_eq!(asked[1].line, format!("PATCH {PATH}?fieldManager=tidegate-a"));
         assert_eq!(asked[1].media, "application/json-patch+json");
@@ -407,7 +407,7 @@ mod tests {
         );
         let fake = Fake::answering([(200, read)]);
         let outcome = perform(&fake, Verb::Migrate { target, expects: version() }).await;
-        assert!(matches!(outcome, Outcome::Stale(_)), "{outcome:?}");
+        assert!(matches!(outcome, WriteOutcome::Stale(_)), "{outcome:?}");
     }
 
     #[tokio::test]
@@ -416,7 +416,7 @@ mod tests {
         let cluster = fake.cluster().await;
         for _ in 0..2 {
             let outcome = cluster.dry_run(&deployment(), &version()).await;
-            assert!(matches!(outcome, Outcome::Retriable(_)), "{outcome:?}");
+            assert!(matches!(outcome, WriteOutcome::Retriable(_)), "{outcome:?}");
         }
         let action = Action {
             class: Class::Upkeep,
@@ -427,7 +427,7 @@ mod tests {
             verb: apply(deployment(), version()),
             why: String::new(),
         };
-        assert!(matches!(cluster.perform(&action).await, Outcome::Stale(_)));
+        assert!(matches!(cluster.perform(&action).await, WriteOutcome::Stale(_)));
         assert_eq!(fake.asked().len(), 2);
     }
 }

@@ -64,14 +64,14 @@ impl LeaseView {
 
 /// A state of the Lease, and when it was first seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct ObservedLease {
     /// The state.
     pub view: LeaseView,
     /// When we first saw it, by our own clock.
     pub since: Instant,
 }
 
-impl Seen {
+impl ObservedLease {
     /// What is seen now, after what was seen before.
     #[must_use]
     pub fn next(before: Option<Self>, view: LeaseView, now: Instant) -> Self {
@@ -94,7 +94,7 @@ pub struct Contender<'a> {
 
 /// What a contender may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum ElectionStep {
     /// There is no Lease: make one, with this epoch.
     Create(u64),
     /// It is free, or its holder is gone: take it, with this epoch.
@@ -107,19 +107,19 @@ pub enum Step {
 
 /// What `me` may do, after having `seen` the Lease as it is `now`; `None`: there is no Lease.
 #[must_use]
-pub fn evaluate(seen: Option<&Seen>, me: &Contender<'_>, now: Instant) -> Step {
-    let Some(Seen { view, since }) = seen else {
-        return Step::Create(me.floor.max(me.epoch.unwrap_or(0)) + 1);
+pub fn evaluate(seen: Option<&ObservedLease>, me: &Contender<'_>, now: Instant) -> ElectionStep {
+    let Some(ObservedLease { view, since }) = seen else {
+        return ElectionStep::Create(me.floor.max(me.epoch.unwrap_or(0)) + 1);
     };
     let next = view.epoch.max(me.floor) + 1;
     match &view.holder {
-        None => Step::Take(next),
+        None => ElectionStep::Take(next),
         Some(holder) if holder == me.identity => {
             // With our name, but not by us: an earlier life of this process, whose writes are fenced by a new epoch.
-            if me.epoch == Some(view.epoch) { Step::Renew } else { Step::Take(next) }
+            if me.epoch == Some(view.epoch) { ElectionStep::Renew } else { ElectionStep::Take(next) }
         }
-        Some(_) if now >= *since + view.duration => Step::Take(next),
-        Some(_) => Step::Wait(*since + view.duration),
+        Some(_) if now >= *since + view.duration => ElectionStep::Take(next),
+        Some(_) => ElectionStep::Wait(*since + view.duration),
     }
 }
 
@@ -147,20 +147,20 @@ mod tests {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
         let me = |epoch, floor| Contender { identity: "me", epoch, floor };
-        let seen = |holder, epoch| Some(Seen { view: view(holder, epoch), since: start });
+        let seen = |holder, epoch| Some(ObservedLease { view: view(holder, epoch), since: start });
         let rows = [
-            ("no lease", None, me(None, 0), 0, Step::Create(1)),
-            ("no lease any more", None, me(Some(4), 0), 0, Step::Create(5)),
-            ("no lease, but a record", None, me(None, 41), 0, Step::Create(42)),
-            ("released", seen("", 3), me(None, 0), 0, Step::Take(4)),
-            ("held by another", seen("other", 3), me(None, 0), 14, Step::Wait(after(15))),
-            ("the other is gone", seen("other", 3), me(None, 0), 15, Step::Take(4)),
-            ("the record knows more", seen("other", 3), me(None, 9), 15, Step::Take(10)),
-            ("lost to another", seen("other", 4), me(Some(3), 0), 1, Step::Wait(after(15))),
-            ("ours", seen("me", 3), me(Some(3), 0), 5, Step::Renew),
-            ("ours, long not renewed", seen("me", 3), me(Some(3), 0), 600, Step::Renew),
-            ("an earlier life of ours", seen("me", 3), me(None, 0), 0, Step::Take(4)),
-            ("our name in another epoch", seen("me", 5), me(Some(3), 0), 0, Step::Take(6)),
+            ("no lease", None, me(None, 0), 0, ElectionStep::Create(1)),
+            ("no lease any more", None, me(Some(4), 0), 0, ElectionStep::Create(5)),
+            ("no lease, but a record", None, me(None, 41), 0, ElectionStep::Create(42)),
+            ("released", seen("", 3), me(None, 0), 0, ElectionStep::Take(4)),
+            ("held by another", seen("other", 3), me(None, 0), 14, ElectionStep::Wait(after(15))),
+            ("the other is gone", seen("other", 3), me(None, 0), 15, ElectionStep::Take(4)),
+            ("the record knows more", seen("other", 3), me(None, 9), 15, ElectionStep::Take(10)),
+            ("lost to another", seen("other", 4), me(Some(3), 0), 1, ElectionStep::Wait(after(15))),
+            ("ours", seen("me", 3), me(Some(3), 0), 5, ElectionStep::Renew),
+            ("ours, long not renewed", seen("me", 3), me(Some(3), 0), 600, ElectionStep::Renew),
+            ("an earlier life of ours", seen("me", 3), me(None, 0), 0, ElectionStep::Take(4)),
+            ("our name in another epoch", seen("me", 5), me(Some(3), 0), 0, ElectionStep::Take(6)),
         ];
         for (name, seen, me, at, step) in rows {
             assert_eq!(evaluate(seen.as_ref(), &me, after(at)), step, "{name}");
@@ -171,15 +171,15 @@ mod tests {
     fn a_state_is_seen_from_its_first_sight_until_it_is_renewed() {
         let start = Instant::now();
         let later = start + Duration::from_secs(9);
-        let first = Seen::next(None, view("a", 1), start);
+        let first = ObservedLease::next(None, view("a", 1), start);
         let mut noted = view("a", 1);
         noted.anchor = None;
         noted.gaps = unobserved::parse("2026-03-01T11:00:00Z/2026-03-01T11:00:07Z");
-        assert_eq!(Seen::next(Some(first.clone()), noted, later).since, start);
-        assert_eq!(Seen::next(Some(first.clone()), view("a", 2), later).since, later);
+        assert_eq!(ObservedLease::next(Some(first.clone()), noted, later).since, start);
+        assert_eq!(ObservedLease::next(Some(first.clone()), view("a", 2), later).since, later);
         let mut renewed = view("a", 1);
         renewed.renewed = Some("2026-03-01T12:00:05Z".parse().unwrap());
-        assert_eq!(Seen::next(Some(first), renewed, later).since, later);
+        assert_eq!(ObservedLease::next(Some(first), renewed, later).since, later);
     }
 
     #[test]

@@ -13,7 +13,7 @@ const API: &str = "events.k8s.io/v1";
 
 /// Whether people should look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
+pub enum EventLevel {
     /// It goes as planned.
     Normal,
     /// Somebody should look.
@@ -22,13 +22,13 @@ pub enum Level {
 
 /// Something that happened, to be shown on an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event<'a> {
+pub struct KubeEvent<'a> {
     /// The object.
     pub about: &'a ObjectRef,
     /// Its uid: without it `kubectl describe` does not find the event.
     pub uid: Option<&'a str>,
     /// Whether people should look.
-    pub level: Level,
+    pub level: EventLevel,
     /// One word of the documented list.
     pub reason: &'a str,
     /// What happened, in a sentence. Foreign text in it is escaped, and it is cut at 1 KiB.
@@ -37,7 +37,7 @@ pub struct Event<'a> {
 
 impl Cluster {
     /// Posts an event.
-    pub async fn announce(&self, event: &Event<'_>, wall: Time) {
+    pub async fn announce(&self, event: &KubeEvent<'_>, wall: Time) {
         let body = self.event(event, wall);
         let request = request::post(&request::under(API, &event.about.namespace, "events"), &[], &body);
         if let Err(failure) = self.call(request).await {
@@ -45,8 +45,8 @@ impl Cluster {
         }
     }
 
-    fn event(&self, event: &Event<'_>, wall: Time) -> Value {
-        let Event { about, uid, level, reason, message } = event;
+    fn event(&self, event: &KubeEvent<'_>, wall: Time) -> Value {
+        let KubeEvent { about, uid, level, reason, message } = event;
         let mut regarding = json!({
             "apiVersion": about.kind.api_version(), "kind": about.kind.as_str(),
             "namespace": about.namespace.as_str(), "name": about.name.as_str(),
@@ -65,7 +65,7 @@ impl Cluster {
             "reason": reason,
             "regarding": regarding,
             "note": foreign(message),
-            "type": match level { Level::Normal => "Normal", Level::Warning => "Warning" },
+            "type": match level { EventLevel::Normal => "Normal", EventLevel::Warning => "Warning" },
         })
     }
 }
@@ -82,7 +82,13 @@ mod tests {
         let cluster = fake.cluster().await;
         let about = object(Kind::Deployment, json!({})).reference().clone();
         let message = format!("said \u{1b}[31m{}", "x".repeat(5_000));
-        let event = Event { about: &about, uid: Some("u"), level: Level::Warning, reason: "Failed", message: &message };
+        let event = KubeEvent {
+            about: &about,
+            uid: Some("u"),
+            level: EventLevel::Warning,
+            reason: "Failed",
+            message: &message,
+        };
         cluster.announce(&event, "2026-03-01T12:00:00Z".parse().unwrap()).await;
         let asked = fake.asked();
         assert_eq!(asked[0].line, "POST /apis/events.k8s.io/v1/namespaces/shop/events");

@@ -4,7 +4,7 @@
 //! in [`text`], and only there is text looked at.
 
 use crate::manifest::object::{Kind, ObjectRef};
-use crate::workload::live::Outcome;
+use crate::workload::live::WriteOutcome;
 use kube::core::Status;
 use kube::core::response::StatusCause;
 use std::error::Error as _;
@@ -139,13 +139,13 @@ impl Failure {
     }
 
     /// What it means for a request about `target`.
-    pub(crate) fn outcome(&self, target: &ObjectRef) -> Outcome {
+    pub(crate) fn outcome(&self, target: &ObjectRef) -> WriteOutcome {
         if self.is_missing_kind() {
-            return Outcome::MissingKind(target.kind);
+            return WriteOutcome::MissingKind(target.kind);
         }
         match self {
             Self::Answered(status) => answered(status, target.kind),
-            Self::Garbage { .. } | Self::Silent(_) => Outcome::Retriable(self.to_string()),
+            Self::Garbage { .. } | Self::Silent(_) => WriteOutcome::Retriable(self.to_string()),
         }
     }
 }
@@ -161,23 +161,25 @@ impl fmt::Display for Failure {
     }
 }
 
-fn answered(status: &Status, kind: Kind) -> Outcome {
+fn answered(status: &Status, kind: Kind) -> WriteOutcome {
     let message = foreign(&status.message);
     match status.code {
-        409 => conflict(causes(status)).unwrap_or(Outcome::Stale(message)),
-        404 if status.details.as_ref().is_some_and(|details| details.kind == kind.plural()) => Outcome::Stale(message),
-        401 => Outcome::Forbidden(message),
-        403 if text::quota(&status.message) => Outcome::Retriable(message),
-        403 if text::denied_by_admission(&status.message) => Outcome::Refused(message),
-        403 => Outcome::Forbidden(message),
+        409 => conflict(causes(status)).unwrap_or(WriteOutcome::Stale(message)),
+        404 if status.details.as_ref().is_some_and(|details| details.kind == kind.plural()) => {
+            WriteOutcome::Stale(message)
+        }
+        401 => WriteOutcome::Forbidden(message),
+        403 if text::quota(&status.message) => WriteOutcome::Retriable(message),
+        403 if text::denied_by_admission(&status.message) => WriteOutcome::Refused(message),
+        403 => WriteOutcome::Forbidden(message),
         // A uid cannot be changed: the object is another one, or none, and the one we meant is gone.
-        422 if causes(status).iter().any(|cause| cause.field == "metadata.uid") => Outcome::Stale(message),
-        400 | 413 | 422 => Outcome::Refused(message),
-        429 => Outcome::Retriable(message),
-        400..=499 if text::denied_by_admission(&status.message) => Outcome::Refused(message),
-        code if text::schema_mismatch(code, &status.reason, &status.message) => Outcome::Refused(message),
+        422 if causes(status).iter().any(|cause| cause.field == "metadata.uid") => WriteOutcome::Stale(message),
+        400 | 413 | 422 => WriteOutcome::Refused(message),
+        429 => WriteOutcome::Retriable(message),
+        400..=499 if text::denied_by_admission(&status.message) => WriteOutcome::Refused(message),
+        code if text::schema_mismatch(code, &status.reason, &status.message) => WriteOutcome::Refused(message),
         // 5xx, a missing namespace, and whatever we do not know: no evidence of anything.
-        _ => Outcome::Retriable(message),
+        _ => WriteOutcome::Retriable(message),
     }
 }
 
@@ -186,7 +188,7 @@ fn causes(status: &Status) -> &[StatusCause] {
 }
 
 /// The conflict of field managers that the causes tell of, if they do.
-fn conflict(causes: &[StatusCause]) -> Option<Outcome> {
+fn conflict(causes: &[StatusCause]) -> Option<WriteOutcome> {
     let ours = causes.iter().filter(|cause| cause.reason == "FieldManagerConflict");
     let (mut managers, mut fields) = (Vec::new(), Vec::new());
     for cause in ours {
@@ -198,7 +200,7 @@ fn conflict(causes: &[StatusCause]) -> Option<Outcome> {
     }
     managers.sort();
     fields.sort();
-    (!fields.is_empty()).then(|| Outcome::Conflict { manager: managers.join(", "), fields })
+    (!fields.is_empty()).then(|| WriteOutcome::Conflict { manager: managers.join(", "), fields })
 }
 
 #[cfg(test)]
@@ -215,15 +217,15 @@ mod tests {
     }
 
     /// The variant's name is what a row of the table fixes.
-    fn name(outcome: &Outcome) -> &'static str {
+    fn name(outcome: &WriteOutcome) -> &'static str {
         match outcome {
-            Outcome::Done(_) => "Done",
-            Outcome::Stale(_) => "Stale",
-            Outcome::Conflict { .. } => "Conflict",
-            Outcome::Refused(_) => "Refused",
-            Outcome::MissingKind(_) => "MissingKind",
-            Outcome::Forbidden(_) => "Forbidden",
-            Outcome::Retriable(_) => "Retriable",
+            WriteOutcome::Done(_) => "Done",
+            WriteOutcome::Stale(_) => "Stale",
+            WriteOutcome::Conflict { .. } => "Conflict",
+            WriteOutcome::Refused(_) => "Refused",
+            WriteOutcome::MissingKind(_) => "MissingKind",
+            WriteOutcome::Forbidden(_) => "Forbidden",
+            WriteOutcome::Retriable(_) => "Retriable",
         }
     }
 
@@ -307,7 +309,7 @@ mod tests {
         ]}});
         assert_eq!(
             status(&answer).outcome(&target()),
-            Outcome::Conflict {
+            WriteOutcome::Conflict {
                 manager: "hand\\u{202e}, kubectl".into(),
                 fields: vec![".spec.minReadySeconds".into(), ".spec.paused".into(), ".spec.replicas".into()],
             }

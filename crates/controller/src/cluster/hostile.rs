@@ -4,7 +4,7 @@ use super::client::Cluster;
 use super::connection::{RESPONSE_LIMIT, bounded};
 use super::testing::{Fake, object};
 use crate::manifest::object::Kind;
-use crate::workload::live::{Expects, Outcome};
+use crate::workload::live::{Expects, WriteOutcome};
 use axum::body::Body;
 use bytes::Bytes;
 use futures::stream::{iter, pending};
@@ -24,7 +24,7 @@ async fn answered(body: impl Fn() -> Body + Clone + Send + Sync + 'static) -> St
     });
     let cluster = Cluster::over(service, "tidegate".parse().unwrap(), &"a".parse().unwrap()).await.unwrap();
     let outcome = cluster.dry_run(&object(Kind::ConfigMap, json!({})), &Expects::Absent).await;
-    let Outcome::Retriable(why) = outcome else { panic!("{outcome:?}") };
+    let WriteOutcome::Retriable(why) = outcome else { panic!("{outcome:?}") };
     why
 }
 
@@ -52,7 +52,7 @@ async fn attack_59_nobody_is_sent_elsewhere() {
     let cluster = fake.cluster().await;
     for _ in 0..2 {
         let outcome = cluster.dry_run(&object(Kind::ConfigMap, json!({})), &Expects::Absent).await;
-        assert!(matches!(outcome, Outcome::Retriable(_)), "{outcome:?}");
+        assert!(matches!(outcome, WriteOutcome::Retriable(_)), "{outcome:?}");
     }
     assert_eq!(fake.asked().len(), 2, "each was asked once");
 }

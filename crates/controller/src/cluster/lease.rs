@@ -3,7 +3,7 @@
 //! Each write replaces the Lease at the resourceVersion that was read, so of two contenders one loses with 409.
 
 use super::client::Cluster;
-use super::election::{ANCHOR, Contender, GAPS, LeaseView, Seen, Step, evaluate, gap};
+use super::election::{ANCHOR, Contender, ElectionStep, GAPS, LeaseView, ObservedLease, evaluate, gap};
 use super::failure::Failure;
 use super::request;
 use super::unobserved::{self, Unobserved};
@@ -94,7 +94,7 @@ pub struct Inherited {
 
 /// What came of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Turn {
+pub enum ElectionTurn {
     /// We lead.
     Leading {
         /// The proof.
@@ -123,7 +123,7 @@ pub struct Lease {
     timing: Timing,
     /// The Lease as it was last read or written, to be renewed without reading it again.
     known: Option<Value>,
-    seen: Option<Seen>,
+    seen: Option<ObservedLease>,
     /// What it said when it was seen last, if it is gone since.
     deleted: Option<LeaseView>,
     held: Option<LeaseHeld>,
@@ -152,22 +152,22 @@ impl Lease {
     /// *Guarantees*: `Leading` only after a write that nobody else can have made; its proof expires before any other
     /// contender may take over, unless a person deletes or changes the Lease.
     /// *Assumptions*: `now` and `wall` are the time of the call.
-    pub async fn turn(&mut self, notes: &LeaseAnnotations, now: Instant, wall: Time) -> Turn {
+    pub async fn turn(&mut self, notes: &LeaseAnnotations, now: Instant, wall: Time) -> ElectionTurn {
         // At rest a renewal is one request: the Lease as it is known is replaced, and 409 says that it has changed.
         if let (Some(known), Some(held)) = (self.known.clone(), self.held.clone()) {
             match self.renew(&known, held.epoch, notes, now, wall).await {
                 Err(failure) if lost_race(&failure) => {}
-                answer => return answer.unwrap_or_else(|failure| Turn::Unknown { why: failure.to_string() }),
+                answer => return answer.unwrap_or_else(|failure| ElectionTurn::Unknown { why: failure.to_string() }),
             }
         }
         let found = match self.cluster.call_within(request::get(&self.path(), &[]), self.timing.renew).await {
             Ok(found) => Some(found),
             Err(failure) if failure.is_absent(PLURAL) => None,
-            Err(failure) => return Turn::Unknown { why: failure.to_string() },
+            Err(failure) => return ElectionTurn::Unknown { why: failure.to_string() },
         };
         let before = self.seen.take();
         match &found {
-            Some(lease) => self.seen = Some(Seen::next(before, LeaseView::parse(lease), now)),
+            Some(lease) => self.seen = Some(ObservedLease::next(before, LeaseView::parse(lease), now)),
             None => self.deleted = before.map(|seen| seen.view).or(self.deleted.take()),
         }
         let led = self.held.as_ref().map_or(0, LeaseHeld::epoch);
@@ -178,15 +178,15 @@ impl Lease {
         };
         let lease = found.unwrap_or_else(|| json!({}));
         let written = match evaluate(self.seen.as_ref(), &me, now) {
-            Step::Renew => self.renew(&lease, me.epoch.unwrap_or(0), notes, now, wall).await,
-            Step::Take(epoch) => self.take(&lease, epoch, notes, now, wall).await,
-            Step::Create(epoch) => self.take(&lease, epoch, notes, now, wall).await,
-            Step::Wait(free_at) => return self.standby(free_at),
+            ElectionStep::Renew => self.renew(&lease, me.epoch.unwrap_or(0), notes, now, wall).await,
+            ElectionStep::Take(epoch) => self.take(&lease, epoch, notes, now, wall).await,
+            ElectionStep::Create(epoch) => self.take(&lease, epoch, notes, now, wall).await,
+            ElectionStep::Wait(free_at) => return self.standby(free_at),
         };
         match written {
             Ok(turn) => turn,
             Err(failure) if lost_race(&failure) => self.standby(now + self.timing.renew),
-            Err(failure) => Turn::Unknown { why: failure.to_string() },
+            Err(failure) => ElectionTurn::Unknown { why: failure.to_string() },
         }
     }
 
@@ -204,11 +204,11 @@ impl Lease {
         }
     }
 
-    fn standby(&mut self, free_at: Instant) -> Turn {
+    fn standby(&mut self, free_at: Instant) -> ElectionTurn {
         self.held = None;
         self.known = None;
         let holder = self.seen.as_ref().and_then(|seen| seen.view.holder.clone());
-        Turn::Standby { holder, free_at }
+        ElectionTurn::Standby { holder, free_at }
     }
 
     async fn renew(
@@ -218,7 +218,7 @@ impl Lease {
         notes: &LeaseAnnotations,
         now: Instant,
         wall: Time,
-    ) -> Result<Turn, Failure> {
+    ) -> Result<ElectionTurn, Failure> {
         // Nobody took over meanwhile, but nobody observed either.
         let lapsed = !self.held.as_ref().is_some_and(|held| held.still(now));
         let mut lease = lease.clone();
@@ -239,7 +239,7 @@ impl Lease {
         notes: &LeaseAnnotations,
         now: Instant,
         wall: Time,
-    ) -> Result<Turn, Failure> {
+    ) -> Result<ElectionTurn, Failure> {
         let mut lease = lease.clone();
         let exists = lease.pointer("/metadata/resourceVersion").is_some();
         if !exists && (self.held.is_some() || self.deleted.is_none()) {
@@ -261,19 +261,19 @@ impl Lease {
         now: Instant,
         notes: &LeaseAnnotations,
         inherited: Option<Inherited>,
-    ) -> Result<Turn, Failure> {
+    ) -> Result<ElectionTurn, Failure> {
         match self.cluster.call_within(request, self.timing.renew).await {
             Ok(written) => {
                 // Counted from before the request was sent: no contender can have seen it earlier.
                 let held = LeaseHeld { epoch, until: now + self.timing.deadline };
-                self.seen = Some(Seen { view: LeaseView::parse(&written), since: now });
+                self.seen = Some(ObservedLease { view: LeaseView::parse(&written), since: now });
                 self.known = Some(written);
                 self.deleted = None;
                 self.held = Some(held.clone());
                 if inherited.is_some() {
                     self.outdated = Some(notes.clone());
                 }
-                Ok(Turn::Leading { held, inherited })
+                Ok(ElectionTurn::Leading { held, inherited })
             }
             Err(failure) => {
                 // Whether it was written is not known: the next turn reads.

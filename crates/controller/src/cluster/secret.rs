@@ -7,7 +7,7 @@ use super::{look, request};
 use crate::manifest::object::{OWNER, ObjectRef, SOURCE};
 use crate::manifest::reference::Referent;
 use crate::plan::action::SecretCopy;
-use crate::workload::live::{Expects, Outcome};
+use crate::workload::live::{Expects, WriteOutcome};
 use serde_json::{Value, json};
 use tracing::instrument::WithSubscriber as _;
 use tracing::subscriber::NoSubscriber;
@@ -22,37 +22,41 @@ impl Cluster {
     /// Secret holds is in the outcome, nor any word of those who were shown it: an admission webhook may repeat it. A copy whose
     /// anchor has gone meanwhile goes too.
     /// *Assumptions*: as [`Cluster::perform`].
-    pub(super) async fn copy_secret(&self, copy: &SecretCopy) -> Outcome {
+    pub(super) async fn copy_secret(&self, copy: &SecretCopy) -> WriteOutcome {
         // The client logs answers that it cannot read, and at some levels those that it can.
         self.copied(copy).with_subscriber(NoSubscriber::default()).await
     }
 
-    async fn copied(&self, copy: &SecretCopy) -> Outcome {
+    async fn copied(&self, copy: &SecretCopy) -> WriteOutcome {
         let SecretCopy { anchor, expects, secret, version, .. } = copy;
         let Expects::Uid(holder) = expects else {
-            return Outcome::Stale(format!("no uid of {anchor} is known"));
+            return WriteOutcome::Stale(format!("no uid of {anchor} is known"));
         };
         let plural = Referent::Secret.plural();
         let path = request::under("v1", &anchor.namespace, plural);
         let mut original = match self.call(request::get(&format!("{path}/{secret}"), &[])).await {
             Ok(original) => original,
-            Err(failure) if failure.is_absent(plural) => return Outcome::Stale(format!("Secret {secret} is gone")),
+            Err(failure) if failure.is_absent(plural) => {
+                return WriteOutcome::Stale(format!("Secret {secret} is gone"));
+            }
             Err(failure) => return untold(&failure, anchor, &format!("Secret {secret} was not read")),
         };
         if look::version(&original).as_ref() != Some(version) {
-            return Outcome::Stale(format!("Secret {secret} has changed since it was looked up"));
+            return WriteOutcome::Stale(format!("Secret {secret} has changed since it was looked up"));
         }
         if let Some(kind) = original["type"].as_str().filter(|kind| NOT_COPIED.contains(kind)) {
-            return Outcome::Refused(format!("Secret {secret} is of the type {kind}, which is of no use as a copy"));
+            return WriteOutcome::Refused(format!(
+                "Secret {secret} is of the type {kind}, which is of no use as a copy"
+            ));
         }
         let mut body = empty(copy, holder);
         for part in ["type", "data"] {
             body[part] = original[part].take();
         }
         match self.call(request::post(&path, &[("fieldManager", self.manager())], &body)).await {
-            Ok(_) => Outcome::Done(None),
+            Ok(_) => WriteOutcome::Done(None),
             Err(failure) if failure.code() == Some(409) => {
-                Outcome::Stale(format!("there is a Secret {} already", anchor.name))
+                WriteOutcome::Stale(format!("there is a Secret {} already", anchor.name))
             }
             Err(failure) => {
                 untold(&failure, anchor, &format!("the copy {} of Secret {secret} was not made", anchor.name))
@@ -78,23 +82,23 @@ fn empty(copy: &SecretCopy, holder: &str) -> Value {
 }
 
 /// What a failure means, in our own words alone.
-fn untold(failure: &Failure, about: &ObjectRef, what: &str) -> Outcome {
+fn untold(failure: &Failure, about: &ObjectRef, what: &str) -> WriteOutcome {
     let code =
         failure.code().filter(|code| *code > 0).map_or_else(|| "no answer".to_owned(), |code| format!("HTTP {code}"));
     match failure.outcome(about) {
-        Outcome::Refused(_) => {
-            Outcome::Refused(format!("{what}: the API server or an admission webhook refuses it ({code})"))
+        WriteOutcome::Refused(_) => {
+            WriteOutcome::Refused(format!("{what}: the API server or an admission webhook refuses it ({code})"))
         }
-        Outcome::Forbidden(_) => Outcome::Forbidden(format!(
+        WriteOutcome::Forbidden(_) => WriteOutcome::Forbidden(format!(
             "{what} ({code}): tidegate needs get and create on secrets in the namespace {}, which rbac.copySecrets grants in \
              the chart's values",
             about.namespace
         )),
-        Outcome::Done(_)
-        | Outcome::Stale(_)
-        | Outcome::Conflict { .. }
-        | Outcome::MissingKind(_)
-        | Outcome::Retriable(_) => Outcome::Retriable(format!("{what}: {code}")),
+        WriteOutcome::Done(_)
+        | WriteOutcome::Stale(_)
+        | WriteOutcome::Conflict { .. }
+        | WriteOutcome::MissingKind(_)
+        | WriteOutcome::Retriable(_) => WriteOutcome::Retriable(format!("{what}: {code}")),
     }
 }
 
@@ -142,7 +146,7 @@ mod tests {
         }
     }
 
-    async fn perform(fake: &Fake) -> Outcome {
+    async fn perform(fake: &Fake) -> WriteOutcome {
         let sink = Sink::default();
         let writer = sink.clone();
         let log = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(move || writer.clone());
@@ -178,7 +182,7 @@ mod tests {
     #[tokio::test]
     async fn c_7_the_copy_has_type_and_data_and_goes_with_its_anchor() {
         let fake = Fake::answering([secret("7", "kubernetes.io/tls"), (201, json!({"data": {"key": CANARY}}))]);
-        assert_eq!(perform(&fake).await, Outcome::Done(None));
+        assert_eq!(perform(&fake).await, WriteOutcome::Done(None));
         let asked = fake.asked();
         assert_eq!(asked[0].line, "GET /api/v1/namespaces/shop/secrets/tls");
         assert_eq!(asked[1].line, "POST /api/v1/namespaces/shop/secrets?fieldManager=tidegate-a");
@@ -202,7 +206,7 @@ mod tests {
             Fake::answering([secret("7", "Opaque"), refusal(409, "AlreadyExists", "")]),
         ] {
             let outcome = perform(&fake).await;
-            assert!(matches!(outcome, Outcome::Stale(_)), "{outcome:?}");
+            assert!(matches!(outcome, WriteOutcome::Stale(_)), "{outcome:?}");
         }
     }
 
@@ -222,13 +226,16 @@ mod tests {
         let mut told = Vec::new();
         for fake in outcomes {
             told.push(match perform(&fake).await {
-                Outcome::Forbidden(why) => {
+                WriteOutcome::Forbidden(why) => {
                     assert!(why.contains("rbac.copySecrets"), "{why}");
                     "Forbidden"
                 }
-                Outcome::Refused(_) => "Refused",
-                Outcome::Retriable(_) => "Retriable",
-                other @ (Outcome::Done(_) | Outcome::Stale(_) | Outcome::Conflict { .. } | Outcome::MissingKind(_)) => {
+                WriteOutcome::Refused(_) => "Refused",
+                WriteOutcome::Retriable(_) => "Retriable",
+                other @ (WriteOutcome::Done(_)
+                | WriteOutcome::Stale(_)
+                | WriteOutcome::Conflict { .. }
+                | WriteOutcome::MissingKind(_)) => {
                     panic!("{other:?}")
                 }
             });

@@ -164,39 +164,39 @@ enum Next {
 
 impl Watch {
     async fn follow(mut self) {
-        let mut heard = Instant::now();
+        let mut contact = Instant::now();
         loop {
             match self.list().await {
                 Ok((items, version)) => {
-                    heard = Instant::now();
+                    contact = Instant::now();
                     // A list that works is a sign of life, but not yet that watches work too.
                     self.tries = self.tries.min(3);
                     let change = lock(&self.space).list(self.kind, items, &version);
                     self.tell(change);
-                    self.resume(version, &mut heard).await;
-                    self.breathe(heard).await;
+                    self.resume(version, &mut contact).await;
+                    self.breathe(contact).await;
                 }
-                Err(failure) => self.pause(&failure, heard).await,
+                Err(failure) => self.pause(&failure, contact).await,
             }
         }
     }
 
     /// Watches on from `version` until everything has to be listed again.
-    async fn resume(&mut self, mut version: String, heard: &mut Instant) {
+    async fn resume(&mut self, mut version: String, contact: &mut Instant) {
         loop {
             let failure = match self.open(&version).await {
                 Ok(stream) => {
                     self.see(Sight::Open);
                     let opened = Instant::now();
-                    *heard = opened;
-                    match self.drain(stream, version, heard).await {
+                    *contact = opened;
+                    match self.drain(stream, version, contact).await {
                         Next::List => return,
                         Next::Resume(reached) => version = reached,
                     }
                     if opened.elapsed() > LONGEST_PAUSE {
                         self.tries = 0;
                     }
-                    self.breathe(*heard).await;
+                    self.breathe(*contact).await;
                     continue;
                 }
                 Err(failure) => failure,
@@ -204,7 +204,7 @@ impl Watch {
             if failure.is_expired() || failure.is_missing_kind() {
                 return;
             }
-            self.pause(&failure, *heard).await;
+            self.pause(&failure, *contact).await;
         }
     }
 
@@ -213,7 +213,7 @@ impl Watch {
         &mut self,
         mut stream: impl StreamExt<Item = Result<WatchEvent<Value>, Failure>> + Unpin,
         mut version: String,
-        heard: &mut Instant,
+        contact: &mut Instant,
     ) -> Next {
         while let Some(event) = stream.next().await {
             let reached = match event {
@@ -232,7 +232,7 @@ impl Watch {
             };
             let Some(reached) = reached.filter(|reached| !reached.is_empty()) else { return Next::List };
             version = reached;
-            *heard = Instant::now();
+            *contact = Instant::now();
             self.tries = 0;
         }
         Next::Resume(version)
@@ -308,21 +308,21 @@ impl Watch {
 
     /// Waits before going on after a watch has ended: a server that ends each at once must not be asked in a busy loop,
     /// and what it tells meanwhile is not seen.
-    async fn breathe(&mut self, heard: Instant) {
+    async fn breathe(&mut self, contact: Instant) {
         let pause = self.next_pause(LONGEST_PAUSE);
         if pause > NOTICED {
-            self.see(Sight::Lost { since: heard, why: "the API server ends each watch at once".to_owned() });
+            self.see(Sight::Lost { since: contact, why: "the API server ends each watch at once".to_owned() });
         }
         sleep(pause).await;
     }
 
     /// Notes the failure and waits before the next try.
-    async fn pause(&mut self, failure: &Failure, heard: Instant) {
+    async fn pause(&mut self, failure: &Failure, contact: Instant) {
         let longest = if failure.is_missing_kind() {
             self.see(Sight::Missing);
             LONGEST_PAUSE_MISSING
         } else {
-            self.see(Sight::Lost { since: heard, why: failure.to_string() });
+            self.see(Sight::Lost { since: contact, why: failure.to_string() });
             LONGEST_PAUSE
         };
         tracing::debug!(kind = %self.kind, namespace = %self.namespace, %failure, "not watching");

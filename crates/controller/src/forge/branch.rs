@@ -1,4 +1,4 @@
-//! What a request for a person's word says and contains, on any Git host: the branch, its base, the files that it adds
+//! What a request for a person's decision says and contains, on any Git host: the branch, its base, the files that it adds
 //! and the commit message that a person reads. Composed from values; `git` makes the commits.
 //!
 //! Merging approves; on a host without pull requests, deleting the branch unmerged denies.
@@ -10,7 +10,7 @@ use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{InstanceName, Percent, Revision, RolloutId, RunId, StepName};
 use crate::manifest::proof::By;
 use crate::record::posture::Split;
-use crate::record::state::{Question, Run, Void};
+use crate::record::state::{DeletionQuestion, Run, Void};
 use crate::record::text::{exposure, unlinked};
 use std::fmt::Write as _;
 
@@ -50,7 +50,7 @@ impl Advance<'_> {
         approval(self.rollout, &self.run.id, self.through, self.void.len())
     }
 
-    /// The last word for it, if that did not count.
+    /// The last decision for it, if that did not count.
     pub(super) fn unproven(&self) -> Option<String> {
         let Void { why, through: _, head: _ } = self.void.last()?;
         Some(format!("The last word for it does not count, so it is asked again: {}.", unlinked(why)))
@@ -144,7 +144,7 @@ pub(super) fn exposed_at(plan: &Plan, step: &StepName) -> Split {
 
 /// A request to undo a run's change on main. Traffic has gone back before anybody reads it.
 #[derive(Debug, Clone, Copy)]
-pub struct Revert<'a> {
+pub struct RevertRequest<'a> {
     /// The instance that asks.
     pub instance: &'a InstanceName,
     /// The branch that people write, which it is based on.
@@ -161,7 +161,7 @@ pub struct Revert<'a> {
     pub why: &'a str,
 }
 
-impl Revert<'_> {
+impl RevertRequest<'_> {
     /// Its branch, based on main.
     #[must_use]
     pub fn head(&self) -> Head {
@@ -202,13 +202,13 @@ pub struct Deletion<'a> {
     pub instance: &'a InstanceName,
     /// For which rollout.
     pub rollout: &'a RolloutId,
-    /// The run that words are about.
+    /// The run that decisions are about.
     pub run: &'a RunId,
     /// What would go, and why.
-    pub question: &'a Question,
-    /// How many words to delete there were in this run.
+    pub question: &'a DeletionQuestion,
+    /// How many decisions to delete there were in this run.
     pub before: usize,
-    /// What proves the word.
+    /// What proves the decision.
     pub by: Option<By>,
 }
 

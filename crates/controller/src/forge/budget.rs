@@ -31,7 +31,7 @@ impl Budget {
     }
 
     /// Takes note of an answer: its status, its headers, and what it says of itself. Whether it was refused for a limit.
-    pub fn heard(&mut self, status: u16, headers: &HeaderMap, message: &str, now: Time) -> bool {
+    pub fn update(&mut self, status: u16, headers: &HeaderMap, message: &str, now: Time) -> bool {
         // GitLab leaves out the x.
         let header = |name: &str| headers.get(format!("x-{name}")).or_else(|| headers.get(name));
         let number = |name: &str| header(name)?.to_str().ok()?.trim().parse::<i64>().ok();
@@ -71,7 +71,7 @@ mod tests {
             map.insert(*name, value.parse().unwrap());
         }
         let (mut budget, now) = (Budget::leaving(20), time("12:00:00"));
-        let refused = budget.heard(status, &map, message, now);
+        let refused = budget.update(status, &map, message, now);
         (refused, budget.rests(now).map(|pause| pause.num_seconds()))
     }
 
@@ -97,7 +97,7 @@ mod tests {
             let mut budget = Budget::leaving(60);
             let told = [("x-ratelimit-limit", "5000".to_owned()), ("x-ratelimit-remaining", left.to_string())];
             let told = told.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
-            budget.heard(200, &HeaderMap::from_iter(told), "", now);
+            budget.update(200, &HeaderMap::from_iter(told), "", now);
             budget.rests(now)
         };
         assert_eq!((rests(3_000), rests(2_999)), (None, Some(PAUSE)));
@@ -119,8 +119,8 @@ mod tests {
     fn a_longer_pause_is_not_cut_by_a_shorter_one() {
         let (mut budget, now) = (Budget::leaving(20), time("12:00:00"));
         let after = |seconds: &str| HeaderMap::from_iter([(RETRY_AFTER, seconds.parse().unwrap())]);
-        budget.heard(429, &after("100"), "", now);
-        budget.heard(429, &after("10"), "", now);
+        budget.update(429, &after("100"), "", now);
+        budget.update(429, &after("10"), "", now);
         assert_eq!(budget.rests(now), Some(TimeDelta::seconds(100)));
         assert_eq!(budget.rests(now + TimeDelta::seconds(100)), None);
     }

@@ -5,7 +5,7 @@
 //! counted. The token is read from its file at each call, or is that of a GitHub App (`app`), and is in no error.
 
 use super::budget::Budget;
-use super::pull::{Found, Ids, Text};
+use super::pull::{Ids, PullRequest, Text};
 use super::settings::escaped;
 use crate::git::Refusal;
 use crate::manifest::ids::CommitId;
@@ -40,20 +40,20 @@ mod rules;
 mod teams;
 mod wire;
 
-pub use app::{App, Granted};
-pub use call::{Count, Errand, Fate, HostError};
+pub use app::{AppAuth, Granted};
+pub use call::{CallOutcome, CallPurpose, Count, HostError};
 use call::{Tally, counted};
-pub use checks::{Annotation, Check, Level};
+pub use checks::{Annotation, AnnotationLevel, CheckRun};
 use gitlab::RawRequest;
 use kinds::{Change, Turn};
-pub use line::Carrier;
+pub use line::HttpTransport;
 use line::{Line, network};
 use list::Listed;
-pub use offers::{Offer, Offers, Said};
+pub use offers::{Comment, Offer, Offers};
 pub use pass::Pass;
 use reviews::RawUser;
 pub use reviews::{Opened, Pulled, Shown};
-pub use rules::{Hook, Permissions};
+pub use rules::{HostWebhook, Permissions};
 use wire::{Id, RawPull};
 
 /// How long a call may take.
@@ -69,7 +69,7 @@ const PAGES: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
     /// In a word that hosts know.
-    pub mark: Mark,
+    pub mark: HostMark,
     /// In a line of at most [`Self::LONGEST`] characters.
     pub text: String,
 }
@@ -80,7 +80,7 @@ impl Status {
 
     /// The text is cut to what hosts take.
     #[must_use]
-    pub fn new(mark: Mark, text: &str) -> Self {
+    pub fn new(mark: HostMark, text: &str) -> Self {
         let short = text.chars().count() <= Self::LONGEST;
         let text = if short { text.to_owned() } else { text.chars().take(Self::LONGEST - 1).chain(['…']).collect() };
         Self { mark, text }
@@ -90,7 +90,7 @@ impl Status {
 /// The words that hosts know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Mark {
+pub enum HostMark {
     /// Something is under way, or waits.
     Pending,
     /// All is as wanted.
@@ -104,7 +104,7 @@ pub type Now = Box<dyn Fn() -> Time + Send + Sync>;
 
 /// A repository on a Git host.
 pub struct Host {
-    carrier: Carrier,
+    transport: HttpTransport,
     site: PullHost,
     pass: Pass,
     budget: Budget,
@@ -139,11 +139,11 @@ impl Host {
 
     /// Over whatever brings its requests there.
     #[must_use]
-    pub fn over(carrier: Carrier, site: PullHost, pass: Pass, count: Count, now: Now) -> Self {
+    pub fn over(transport: HttpTransport, site: PullHost, pass: Pass, count: Count, now: Now) -> Self {
         let (budget, listed, known) = (Budget::leaving(SPARE), Listed::default(), BTreeMap::new());
         let (count, remade) = (Arc::new(count), BTreeMap::new());
         pass.counted_by(&count);
-        Self { carrier, site, pass, budget, listed, known, remade, date: None, me: None, count, now }
+        Self { transport, site, pass, budget, listed, known, remade, date: None, me: None, count, now }
     }
 
     /// Leaves so many percent of what the host allows to others who use the same account.
@@ -165,7 +165,7 @@ impl Host {
     /// # Errors
     /// As [`HostError`] says.
     pub async fn repository(&mut self) -> Result<u64, HostError> {
-        let Id { id } = self.get(Errand::Identify, self.in_repository("")).await?;
+        let Id { id } = self.get(CallPurpose::Identify, self.in_repository("")).await?;
         Ok(id)
     }
 
@@ -178,7 +178,7 @@ impl Host {
             // What an App does is done by a user of its own, whose token nobody has.
             Pass::App(app) => format!("users/{}", escaped(&app.login().await?)),
         };
-        let user: RawUser = self.get(Errand::Identify, path.clone()).await?;
+        let user: RawUser = self.get(CallPurpose::Identify, path.clone()).await?;
         let Some(User { id: user, login }) = user.read() else {
             let why = "an account without a number or a name".to_owned();
             return Err(HostError::Unusable { doing: format!("GET {path}"), why });
@@ -193,9 +193,9 @@ impl Host {
     ///
     /// # Errors
     /// As [`HostError`] says.
-    pub async fn pull(&mut self, number: u64) -> Result<Found, HostError> {
+    pub async fn pull(&mut self, number: u64) -> Result<PullRequest, HostError> {
         let path = self.in_repository(&format!("{}/{number}", self.site.kind.pulls()));
-        let answer = self.ask(Errand::List, Method::GET, &path, None, None).await?;
+        let answer = self.ask(CallPurpose::List, Method::GET, &path, None, None).await?;
         self.read_pull(&answer)
     }
 
@@ -205,7 +205,7 @@ impl Host {
     /// As [`HostError`] says; `Refused` also when there is one already.
     pub async fn create(&mut self, branch: &str, base: &str, text: &Text) -> Result<u64, HostError> {
         let (path, body) = (self.in_repository(self.site.kind.pulls()), self.site.kind.draft(text, branch, base));
-        let answer = self.ask(Errand::Create, Method::POST, &path, Some(&body), None).await?;
+        let answer = self.ask(CallPurpose::Create, Method::POST, &path, Some(&body), None).await?;
         Ok(self.read_pull(&answer)?.number)
     }
 
@@ -245,7 +245,7 @@ impl Host {
     /// As [`HostError`] says.
     pub async fn comment(&mut self, number: u64, what: &str) -> Result<(), HostError> {
         let path = self.in_repository(&self.site.kind.comments(number));
-        self.ask(Errand::Comment, Method::POST, &path, Some(&json!({"body": what})), None).await.map(drop)
+        self.ask(CallPurpose::Comment, Method::POST, &path, Some(&json!({"body": what})), None).await.map(drop)
     }
 
     /// Opens a pull request again that was closed.
@@ -263,9 +263,9 @@ impl Host {
     pub async fn tell(&mut self, commit: &CommitId, name: &str, status: &Status) -> Result<(), HostError> {
         let path = self.in_repository(&format!("statuses/{commit}"));
         let body = self.site.kind.status(name, status);
-        let told = self.ask(Errand::Status, Method::POST, &path, Some(&body), None).await;
+        let told = self.ask(CallPurpose::Status, Method::POST, &path, Some(&body), None).await;
         match (told, self.site.kind) {
-            (Err(HostError::Refused { status: 400, .. }), HostKind::Gitlab) if status.mark == Mark::Pending => {
+            (Err(HostError::Refused { status: 400, .. }), HostKind::Gitlab) if status.mark == HostMark::Pending => {
                 self.pend_anew(&path, name, &body).await
             }
             (told, _) => told.map(drop),
@@ -275,7 +275,7 @@ impl Host {
     async fn change(&mut self, number: u64, change: Change<'_>) -> Result<(), HostError> {
         let kind = self.site.kind;
         let path = self.in_repository(&format!("{}/{number}", kind.pulls()));
-        self.ask(Errand::Update, kind.changing(), &path, Some(&kind.change(change)), None).await.map(drop)
+        self.ask(CallPurpose::Update, kind.changing(), &path, Some(&kind.change(change)), None).await.map(drop)
     }
 
     fn in_repository(&self, path: &str) -> String {
@@ -283,14 +283,14 @@ impl Host {
         format!("{}/{path}", self.site.kind.repository(owner, name)).trim_end_matches('/').to_owned()
     }
 
-    fn read_pull(&self, answer: &Answer) -> Result<Found, HostError> {
+    fn read_pull(&self, answer: &Answer) -> Result<PullRequest, HostError> {
         match self.site.kind {
             HostKind::Gitea | HostKind::Github => answer.read().map(RawPull::read),
             HostKind::Gitlab => answer.read().map(RawRequest::read),
         }
     }
 
-    async fn get<T: DeserializeOwned>(&mut self, errand: Errand, path: String) -> Result<T, HostError> {
+    async fn get<T: DeserializeOwned>(&mut self, errand: CallPurpose, path: String) -> Result<T, HostError> {
         let answer = self.ask(errand, Method::GET, &path, None, None).await?;
         answer.read()
     }
@@ -298,7 +298,7 @@ impl Host {
     /// One call, counted once, when what came of it is known.
     async fn ask(
         &mut self,
-        errand: Errand,
+        errand: CallPurpose,
         method: Method,
         path: &str,
         body: Option<&Value>,
@@ -319,11 +319,11 @@ impl Host {
         etag: Option<String>,
     ) -> Result<Answer, HostError> {
         let bearer = self.pass.bearer().await?;
-        let line = Line { carrier: &self.carrier, site: &self.site, bearer: &bearer };
+        let line = Line { transport: &self.transport, site: &self.site, bearer: &bearer };
         let answer = line.send(method, path, body, etag).await?;
         self.date = answer.date().or(self.date);
         let message = if (200..300).contains(&answer.status) { String::new() } else { answer.message() };
-        if self.budget.heard(answer.status, &answer.headers, &message, (self.now)()) {
+        if self.budget.update(answer.status, &answer.headers, &message, (self.now)()) {
             let pause = self.budget.rests((self.now)()).map_or(1, |pause| pause.num_seconds());
             return Err(HostError::Limited(pause));
         }

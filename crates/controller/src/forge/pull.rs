@@ -3,11 +3,11 @@
 //! A pull request only shows a branch of ours that asks people something: whoever merges it merges that branch, and
 //! whoever closes it unmerged denies as if the branch were deleted. So all of it can be lost and is made again.
 
-use super::branch::{Advance, Asks, Deletion, Revert, decisions_branch, exposed_at};
+use super::branch::{Advance, Asks, Deletion, RevertRequest, decisions_branch, exposed_at};
 use crate::manifest::decision::listed;
 use crate::manifest::desired::Plan;
 use crate::manifest::ids::{CommitId, InstanceName, Revision, StepName};
-use crate::manifest::proof::Rule;
+use crate::manifest::proof::ApprovalRule;
 use crate::record::state::Checked;
 use crate::record::text::{exposure, unlinked};
 use std::fmt::Write as _;
@@ -39,7 +39,7 @@ pub struct Text {
 
 /// A pull request that there has to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
+pub struct PullBody {
     /// The branch that it leads to.
     pub base: String,
     /// The head of its own branch.
@@ -47,13 +47,13 @@ pub struct Request {
     /// What it says.
     pub text: Text,
     /// Whose no counts; none: whoever may close it.
-    pub rule: Option<Rule>,
+    pub rule: Option<ApprovalRule>,
 }
 
-impl Request {
+impl PullBody {
     /// What it says on the page of that one: somebody who has made it a draft has to take that back.
     #[must_use]
-    pub fn on(&self, found: &Found) -> Text {
+    pub fn on(&self, found: &PullRequest) -> Text {
         let Text { title, body } = &self.text;
         // One that is a draft by its title becomes none with the right one.
         let stuck = found.draft && found.text.title.trim() == title;
@@ -74,7 +74,7 @@ pub fn labels(asks: &Asks) -> [&'static str; 2] {
 
 /// How a pull request stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum PullState {
     /// To be decided.
     Open,
     /// Merged.
@@ -85,11 +85,11 @@ pub enum Standing {
 
 /// A pull request as the host has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct PullRequest {
     /// Its number in the repository.
     pub number: u64,
     /// How it stands.
-    pub standing: Standing,
+    pub state: PullState,
     /// The id of the repository that its branch is in; none if that is gone.
     pub repository: Option<u64>,
     /// The id of the user who opened it.
@@ -113,7 +113,7 @@ pub struct Ids {
     pub repository: u64,
 }
 
-impl Found {
+impl PullRequest {
     /// Whether we opened it, from a branch of this repository. Anybody can open one that looks like ours.
     #[must_use]
     pub fn is_ours(&self, ids: Ids) -> bool {
@@ -123,14 +123,14 @@ impl Found {
     /// Whether it is the pull request of that branch, as it is now: a branch may have been made again under its name. One that leads
     /// elsewhere by now is it too, unless it was merged there.
     #[must_use]
-    pub fn is_of(&self, branch: &str, request: &Request) -> bool {
-        let Self { standing, text, base, .. } = self;
+    pub fn is_of(&self, branch: &str, request: &PullBody) -> bool {
+        let Self { state: standing, text, base, .. } = self;
         let names = text.body.contains(request.head.as_str());
         self.branch == branch
             && match standing {
-                Standing::Open => true,
-                Standing::Closed => names,
-                Standing::Merged => names && *base == request.base,
+                PullState::Open => true,
+                PullState::Closed => names,
+                PullState::Merged => names && *base == request.base,
             }
     }
 
@@ -143,7 +143,7 @@ impl Found {
 
     /// Whether it leads where it should, and people see what they should see.
     #[must_use]
-    pub fn is_as(&self, request: &Request) -> bool {
+    pub fn is_as(&self, request: &PullBody) -> bool {
         self.base == request.base && self.says(&request.on(self))
     }
 
@@ -158,13 +158,13 @@ impl Found {
 
 /// What is known of the pull request of a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict<'a> {
+pub enum PullVerdict<'a> {
     /// It is there and says what it should.
     Fine,
     /// It is there, and says something else or leads elsewhere.
-    Differs(&'a Found),
+    Differs(&'a PullRequest),
     /// A person closed it: no.
-    Denied(&'a Found),
+    Denied(&'a PullRequest),
     /// It was merged: what came of it will be seen in Git.
     Merged,
     /// There is none.
@@ -173,24 +173,24 @@ pub enum Verdict<'a> {
 
 /// Judges the pull request of `branch` by those that were found, newest first. An open one counts more than any other.
 #[must_use]
-pub fn verdict<'a>(ids: Ids, branch: &str, request: &Request, found: &'a [Found]) -> Verdict<'a> {
+pub fn verdict<'a>(ids: Ids, branch: &str, request: &PullBody, found: &'a [PullRequest]) -> PullVerdict<'a> {
     let ours = || found.iter().filter(|found| found.is_ours(ids) && found.is_of(branch, request));
-    let open = || ours().filter(|found| found.standing == Standing::Open);
+    let open = || ours().filter(|found| found.state == PullState::Open);
     let open = open().find(|found| found.base == request.base).or_else(|| open().next());
     match open.or_else(|| ours().next()) {
-        None => Verdict::Missing,
-        Some(found) => match found.standing {
-            Standing::Open if found.is_as(request) => Verdict::Fine,
-            Standing::Open => Verdict::Differs(found),
-            Standing::Merged => Verdict::Merged,
-            Standing::Closed => Verdict::Denied(found),
+        None => PullVerdict::Missing,
+        Some(found) => match found.state {
+            PullState::Open if found.is_as(request) => PullVerdict::Fine,
+            PullState::Open => PullVerdict::Differs(found),
+            PullState::Merged => PullVerdict::Merged,
+            PullState::Closed => PullVerdict::Denied(found),
         },
     }
 }
 
 /// The version that serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Serving<'a> {
+pub struct ServingVersion<'a> {
     /// Which.
     pub revision: &'a Revision,
     /// The page that shows what the new one changes; none if no commit of this one is known.
@@ -201,7 +201,7 @@ pub struct Serving<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Beside<'a> {
     /// The version that serves, if there is one.
-    pub serving: Option<Serving<'a>>,
+    pub serving: Option<ServingVersion<'a>>,
     /// The page of the rollout's record.
     pub record: Option<String>,
     /// How the run goes on from there, in a sentence. It follows the calendar, as no commit of the branch could.
@@ -230,7 +230,7 @@ pub fn advance(request: &Advance<'_>, beside: &Beside<'_>, head: &CommitId) -> T
         write!(body, "| it gets now | {from} |\n| it gets then | {} |\n", escaped(to)).expect("a String takes all");
     }
     writeln!(body, "| new version | `{}` |", run.revision.short()).expect("a String takes all");
-    if let Some(Serving { revision, compare }) = serving {
+    if let Some(ServingVersion { revision, compare }) = serving {
         writeln!(body, "| in place of | `{}` |", revision.short()).expect("a String takes all");
         if let Some(page) = compare {
             writeln!(body, "| what changes | [on main since then]({page}) |").expect("a String takes all");
@@ -256,8 +256,8 @@ pub fn advance(request: &Advance<'_>, beside: &Beside<'_>, head: &CommitId) -> T
 
 /// What the pull request to undo a run's change says.
 #[must_use]
-pub fn revert(request: &Revert<'_>, head: &CommitId) -> Text {
-    let Revert { instance, main, rollout, run, revision, stable, why } = *request;
+pub fn revert(request: &RevertRequest<'_>, head: &CommitId) -> Text {
+    let RevertRequest { instance, main, rollout, run, revision, stable, why } = *request;
     let why: String = why.chars().take(WHY).collect();
     let body = format!(
         "The new version of **{rollout}** went back: {}\n\n\

@@ -26,11 +26,11 @@ pub const PATH: &str = "/webhook";
 /// by the poll.
 const LONGEST: usize = 1 << 20;
 /// Within this time it has to be here.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What became of a webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Heard {
+pub enum Delivery {
     /// It wakes the poll.
     Signed,
     /// It is not signed, or not with our secret.
@@ -41,7 +41,7 @@ pub enum Heard {
     NoSecret,
 }
 
-impl Heard {
+impl Delivery {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Signed, Self::Unsigned, Self::CutOff, Self::NoSecret];
 
@@ -58,7 +58,7 @@ impl Heard {
 }
 
 /// Told of each webhook.
-pub type Count = Box<dyn Fn(Heard) + Send + Sync>;
+pub type Count = Box<dyn Fn(Delivery) + Send + Sync>;
 
 /// What webhooks are checked against, and who is told.
 pub struct Receiver {
@@ -73,29 +73,29 @@ pub struct Receiver {
 impl Receiver {
     /// The part of a web server that hears.
     pub fn router(self) -> Router {
-        Router::new().route(PATH, post(hear)).with_state(Arc::new(self))
+        Router::new().route(PATH, post(receive)).with_state(Arc::new(self))
     }
 
-    async fn judge(&self, headers: &HeaderMap, body: Body) -> Heard {
-        let Some(proof) = Proof::of(headers) else { return Heard::Unsigned };
+    async fn judge(&self, headers: &HeaderMap, body: Body) -> Delivery {
+        let Some(proof) = Proof::of(headers) else { return Delivery::Unsigned };
         let secret = match Token::read(&self.secret_file).await {
             Ok(secret) => secret,
             Err(error) => {
                 tracing::warn!(%error, "webhooks are not heard");
-                return Heard::NoSecret;
+                return Delivery::NoSecret;
             }
         };
         let secret = secret.expose().as_bytes();
         let (known, sent) = match proof {
             Proof::Secret(sent) => (secret.to_vec(), sent),
-            Proof::Tag(sent) => match timeout(PATIENCE, tag(secret, body)).await {
+            Proof::Tag(sent) => match timeout(TIMEOUT, tag(secret, body)).await {
                 Ok(Some(tag)) => (tag, sent),
-                Ok(None) | Err(_) => return Heard::CutOff,
+                Ok(None) | Err(_) => return Delivery::CutOff,
             },
         };
         match verify_slices_are_equal(&known, &sent) {
-            Ok(()) => Heard::Signed,
-            Err(_) => Heard::Unsigned,
+            Ok(()) => Delivery::Signed,
+            Err(_) => Delivery::Unsigned,
         }
     }
 }
@@ -144,17 +144,17 @@ async fn tag(secret: &[u8], body: Body) -> Option<Vec<u8>> {
     Some(context.sign().as_ref().to_vec())
 }
 
-async fn hear(State(receiver): State<Arc<Receiver>>, headers: HeaderMap, body: Body) -> (StatusCode, &'static str) {
-    let heard = receiver.judge(&headers, body).await;
-    (receiver.count)(heard);
-    match heard {
-        Heard::Signed => {
+async fn receive(State(receiver): State<Arc<Receiver>>, headers: HeaderMap, body: Body) -> (StatusCode, &'static str) {
+    let delivery = receiver.judge(&headers, body).await;
+    (receiver.count)(delivery);
+    match delivery {
+        Delivery::Signed => {
             receiver.told.send_replace(());
             (StatusCode::ACCEPTED, "heard\n")
         }
-        Heard::Unsigned => (StatusCode::UNAUTHORIZED, "not signed with the webhook's secret\n"),
-        Heard::CutOff => (StatusCode::PAYLOAD_TOO_LARGE, "longer than 1 MiB, or not here within 10 s\n"),
-        Heard::NoSecret => (StatusCode::SERVICE_UNAVAILABLE, "the webhook's secret cannot be read\n"),
+        Delivery::Unsigned => (StatusCode::UNAUTHORIZED, "not signed with the webhook's secret\n"),
+        Delivery::CutOff => (StatusCode::PAYLOAD_TOO_LARGE, "longer than 1 MiB, or not here within 10 s\n"),
+        Delivery::NoSecret => (StatusCode::SERVICE_UNAVAILABLE, "the webhook's secret cannot be read\n"),
     }
 }
 
@@ -175,7 +175,7 @@ mod tests {
     struct World {
         router: Router,
         told: watch::Receiver<()>,
-        heard: Arc<Mutex<Vec<Heard>>>,
+        delivery: Arc<Mutex<Vec<Delivery>>>,
         directory: tempfile::TempDir,
     }
 
@@ -184,12 +184,12 @@ mod tests {
             let directory = tempfile::tempdir().unwrap();
             let secret_file = directory.path().join("secret");
             std::fs::write(&secret_file, format!("{SECRET}\n")).unwrap();
-            let heard: Arc<Mutex<Vec<Heard>>> = Arc::default();
+            let delivery: Arc<Mutex<Vec<Delivery>>> = Arc::default();
             let (tell, told) = watch::channel(());
-            let counted = Arc::clone(&heard);
-            let count = Box::new(move |heard| counted.lock().unwrap().push(heard));
+            let counted = Arc::clone(&delivery);
+            let count = Box::new(move |delivery| counted.lock().unwrap().push(delivery));
             let router = Receiver { secret_file, told: tell, count }.router();
-            Self { router, told, heard, directory }
+            Self { router, told, delivery, directory }
         }
 
         async fn send(&self, header: (&str, &str), body: Body) -> u16 {
@@ -245,7 +245,7 @@ mod tests {
         }
         // What is signed is the body.
         assert_eq!(world.send(("x-gitea-signature", &good), Body::from("{}")).await, 401);
-        assert_eq!(world.heard.lock().unwrap().iter().filter(|heard| **heard == Heard::Signed).count(), 6);
+        assert_eq!(world.delivery.lock().unwrap().iter().filter(|delivery| **delivery == Delivery::Signed).count(), 6);
     }
 
     #[tokio::test]

@@ -3,8 +3,8 @@
 //! A request's branch is made only if it is absent, and deleted only from the head that was seen; nothing here ever moves
 //! a branch that people work on.
 
-use super::branch::{Advance, Deletion, Revert, decisions_branch};
-use crate::git::{Draft, Edit, GitError, Merge, Person, Pushed, RefName, Store, merge_files};
+use super::branch::{Advance, Deletion, RevertRequest, decisions_branch};
+use crate::git::{CommitDraft, Edit, GitError, Merge, Person, Pushed, RefName, Store, merge_files};
 use crate::manifest::desired::Set;
 use crate::manifest::files::{Entry, Files, InvalidPath, RepoPath};
 use crate::manifest::ids::{BlobId, CommitId, InstanceName, InvalidId};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// What came of asking.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asked {
+pub enum RequestOutcome {
     /// The branch was made, with this head.
     Open(CommitId),
     /// There is a branch of that name already, with this head. Whether it asks the same has to be read.
@@ -63,7 +63,11 @@ const ABOUT: &str = "# Decisions\n\n\
 ///
 /// # Errors
 /// As [`advance`].
-pub async fn begin(store: &Store, instance: &InstanceName, signature: Signature) -> Result<Asked, RequestError> {
+pub async fn begin(
+    store: &Store,
+    instance: &InstanceName,
+    signature: Signature,
+) -> Result<RequestOutcome, RequestError> {
     let readme = "README.md".parse()?;
     let edits = BTreeMap::from([(readme, Edit::Write(ABOUT.as_bytes().into()))]);
     open(store, &decisions_branch(instance), None, edits, "Begin with no decisions", signature).await
@@ -79,7 +83,7 @@ pub async fn advance(
     decisions: Option<&CommitId>,
     request: &Advance<'_>,
     signature: Signature,
-) -> Result<Asked, RequestError> {
+) -> Result<RequestOutcome, RequestError> {
     let (path, text) = request.file();
     let edits = BTreeMap::from([(path, Edit::Write(text.into_bytes().into()))]);
     let name = request.head().branch(request.instance);
@@ -95,7 +99,7 @@ pub async fn delete(
     decisions: Option<&CommitId>,
     request: &Deletion<'_>,
     signature: Signature,
-) -> Result<Asked, RequestError> {
+) -> Result<RequestOutcome, RequestError> {
     let (path, text) = request.file();
     let edits = BTreeMap::from([(path, Edit::Write(text.into_bytes().into()))]);
     let name = request.head().branch(request.instance);
@@ -112,12 +116,12 @@ pub async fn revert(
     main: &CommitId,
     file: &RepoPath,
     [base, theirs]: [&Set; 2],
-    request: &Revert<'_>,
+    request: &RevertRequest<'_>,
     signature: Signature,
-) -> Result<Asked, RequestError> {
+) -> Result<RequestOutcome, RequestError> {
     match undoing(store, main, file, [base, theirs]).await? {
-        Merge::Conflict(paths) => Ok(Asked::Conflict(paths)),
-        Merge::Merged(edits) if edits.is_empty() => Ok(Asked::Nothing),
+        Merge::Conflict(paths) => Ok(RequestOutcome::Conflict(paths)),
+        Merge::Merged(edits) if edits.is_empty() => Ok(RequestOutcome::Nothing),
         Merge::Merged(edits) => {
             let name = request.head().branch(request.instance);
             open(store, &name, Some(main), edits, &request.message(), signature).await
@@ -172,15 +176,16 @@ async fn open(
     edits: BTreeMap<RepoPath, Edit>,
     message: &str,
     Signature { person, time }: Signature,
-) -> Result<Asked, RequestError> {
+) -> Result<RequestOutcome, RequestError> {
     let name = RefName::branch(name)?;
     let (subject, body) = message.split_once("\n\n").unwrap_or((message, ""));
     let (subject, body) = (subject.to_owned(), body.to_owned());
-    let head = store.commit(Draft { parent: parent.cloned(), edits, subject, body, author: person, time }).await?;
+    let head =
+        store.commit(CommitDraft { parent: parent.cloned(), edits, subject, body, author: person, time }).await?;
     Ok(match store.push(&name, None, &head, None).await? {
-        Pushed::Done { .. } => Asked::Open(head),
-        Pushed::Raced { found: Some(found) } => Asked::There(found),
-        Pushed::Raced { found: None } | Pushed::SourceMoved { .. } => Asked::Raced,
-        Pushed::Rejected { why } => Asked::Rejected(why),
+        Pushed::Done { .. } => RequestOutcome::Open(head),
+        Pushed::Raced { found: Some(found) } => RequestOutcome::There(found),
+        Pushed::Raced { found: None } | Pushed::SourceMoved { .. } => RequestOutcome::Raced,
+        Pushed::Rejected { why } => RequestOutcome::Rejected(why),
     })
 }

@@ -12,7 +12,7 @@ const STAND_IN: &str = "********";
 
 /// A branch with one kind of writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Branch {
+pub enum ProtectedBranch {
     /// What people want.
     Main,
     /// What people decide.
@@ -21,7 +21,7 @@ pub enum Branch {
     State,
 }
 
-impl Branch {
+impl ProtectedBranch {
     /// All that are to be protected, in the order in which people are told. None is about the branches of requests: no host
     /// lets a branch be deleted that a rule is about, and that is how a request is taken back.
     pub const ALL: [Self; 3] = [Self::Main, Self::Decisions, Self::State];
@@ -43,25 +43,25 @@ pub struct Settings<'a> {
 impl Settings<'_> {
     /// The name of a branch.
     #[must_use]
-    pub fn name(&self, branch: Branch) -> String {
+    pub fn name(&self, branch: ProtectedBranch) -> String {
         match branch {
-            Branch::Main => self.main.to_owned(),
-            Branch::Decisions => decisions_branch(self.instance),
-            Branch::State => state_branch(self.instance),
+            ProtectedBranch::Main => self.main.to_owned(),
+            ProtectedBranch::Decisions => decisions_branch(self.instance),
+            ProtectedBranch::State => state_branch(self.instance),
         }
     }
 
     /// What has to hold for it.
     #[must_use]
-    pub fn words(&self, branch: Branch) -> String {
+    pub fn words(&self, branch: ProtectedBranch) -> String {
         let account = self.account;
         match branch {
-            Branch::Main => format!("changes by pull request with an approval; {account} may not push"),
-            Branch::Decisions => format!(
+            ProtectedBranch::Main => format!("changes by pull request with an approval; {account} may not push"),
+            ProtectedBranch::Decisions => format!(
                 "changes by pull request with an approval by somebody else, or by those who may decide; {account} may not push; no \
                  force-push"
             ),
-            Branch::State => format!("{account} alone may push, nobody may merge; no force-push, no deletion"),
+            ProtectedBranch::State => format!("{account} alone may push, nobody may merge; no force-push, no deletion"),
         }
     }
 
@@ -69,7 +69,7 @@ impl Settings<'_> {
     /// host's API, and `rule` the rule that is to be changed, if there may be one of that name. Where the account's number is not known,
     /// it is taken from `ID`.
     #[must_use]
-    pub fn command(&self, kind: HostKind, api: &str, branch: Branch, rule: Option<&str>) -> String {
+    pub fn command(&self, kind: HostKind, api: &str, branch: ProtectedBranch, rule: Option<&str>) -> String {
         let (method, path, body) = self.call(kind, branch, rule);
         let token = match kind {
             HostKind::Gitea | HostKind::Github => "Authorization: token $TOKEN",
@@ -86,7 +86,7 @@ impl Settings<'_> {
         let curl = |flags: &str, method: &str, path: &str| curl_with(flags, method, path, &body);
         match (kind, rule) {
             // Whom a ruleset lets past is let past all of it.
-            (HostKind::Github, _) if branch == Branch::State => {
+            (HostKind::Github, _) if branch == ProtectedBranch::State => {
                 let name = self.name(branch);
                 let stays = ruleset(
                     &format!("{name} stays"),
@@ -122,7 +122,7 @@ impl Settings<'_> {
 
     /// The same as a call: its method, its path below the repository, its body.
     #[must_use]
-    pub fn call(&self, kind: HostKind, branch: Branch, rule: Option<&str>) -> (&'static str, String, Value) {
+    pub fn call(&self, kind: HostKind, branch: ProtectedBranch, rule: Option<&str>) -> (&'static str, String, Value) {
         match kind {
             HostKind::Gitea => {
                 let body = self.gitea(branch);
@@ -138,24 +138,24 @@ impl Settings<'_> {
 
     /// By roles, which every plan has: 0 is nobody, 30 a Developer, 40 a Maintainer. That one account alone may push it can say in
     /// paid plans only, by the number of that account.
-    fn gitlab(&self, branch: Branch) -> Value {
+    fn gitlab(&self, branch: ProtectedBranch) -> Value {
         let (push, merge) = match branch {
-            Branch::Main | Branch::Decisions => (0, 40),
-            Branch::State => (30, 0),
+            ProtectedBranch::Main | ProtectedBranch::Decisions => (0, 40),
+            ProtectedBranch::State => (30, 0),
         };
         json!({
             "name": self.name(branch), "push_access_level": push, "merge_access_level": merge, "allow_force_push": false,
         })
     }
 
-    fn gitea(&self, branch: Branch) -> Value {
+    fn gitea(&self, branch: ProtectedBranch) -> Value {
         let name = self.name(branch);
         match branch {
-            Branch::Main | Branch::Decisions => json!({
+            ProtectedBranch::Main | ProtectedBranch::Decisions => json!({
                 "rule_name": name, "enable_push": false, "required_approvals": 1, "dismiss_stale_approvals": true,
                 "block_on_rejected_reviews": true,
             }),
-            Branch::State => json!({
+            ProtectedBranch::State => json!({
                 "rule_name": name, "enable_push": true, "enable_push_whitelist": true,
                 "push_whitelist_usernames": [self.account],
                 // Without a list of those who may merge, whoever may write may merge a request into it.
@@ -165,10 +165,10 @@ impl Settings<'_> {
     }
 
     /// Rulesets: a repository of a user has them too, where a classic rule cannot say who alone may push.
-    fn github(&self, branch: Branch) -> Value {
+    fn github(&self, branch: ProtectedBranch) -> Value {
         let name = self.name(branch);
         match branch {
-            Branch::Main | Branch::Decisions => {
+            ProtectedBranch::Main | ProtectedBranch::Decisions => {
                 let reviews = json!({
                     "required_approving_review_count": 1, "dismiss_stale_reviews_on_push": true,
                     "require_code_owner_review": false, "require_last_push_approval": true,
@@ -179,7 +179,7 @@ impl Settings<'_> {
                 ]);
                 ruleset(&name, &name, &rules)
             }
-            Branch::State => {
+            ProtectedBranch::State => {
                 let update = json!({"type": "update", "parameters": {"update_allows_fetch_and_merge": false}});
                 let mut only = ruleset(&name, &name, &json!([update]));
                 // The user of an App is let past as the App.
@@ -214,21 +214,29 @@ mod tests {
     fn a_rule_that_is_there_is_changed() {
         let instance = "prod".parse().unwrap();
         let settings = Settings { instance: &instance, main: "main", account: "bot", id: Some(7) };
-        let (method, path, body) = settings.call(HostKind::Gitea, Branch::Decisions, Some("tidegate/prod/decisions"));
+        let (method, path, body) =
+            settings.call(HostKind::Gitea, ProtectedBranch::Decisions, Some("tidegate/prod/decisions"));
         assert_eq!((method, path.as_str()), ("PATCH", "branch_protections/tidegate%2Fprod%2Fdecisions"));
         assert_eq!(body["required_approvals"], 1);
-        let command =
-            settings.command(HostKind::Gitea, "https://git.example.test/api/v1/repos/a/b", Branch::State, None);
+        let command = settings.command(
+            HostKind::Gitea,
+            "https://git.example.test/api/v1/repos/a/b",
+            ProtectedBranch::State,
+            None,
+        );
         insta::assert_snapshot!(command);
-        insta::assert_snapshot!("github", settings.command(HostKind::Github, "$api", Branch::Decisions, None));
-        insta::assert_snapshot!("github_state", settings.command(HostKind::Github, "$api", Branch::State, None));
+        insta::assert_snapshot!("github", settings.command(HostKind::Github, "$api", ProtectedBranch::Decisions, None));
+        insta::assert_snapshot!(
+            "github_state",
+            settings.command(HostKind::Github, "$api", ProtectedBranch::State, None)
+        );
         let unasked = Settings { id: None, ..settings };
-        let command = unasked.command(HostKind::Github, "$api", Branch::State, None);
+        let command = unasked.command(HostKind::Github, "$api", ProtectedBranch::State, None);
         assert!(command.contains("\"bypass_actors\":[{\"actor_id\":'$ID',\"actor_type\":\"User\""), "{command}");
         let app = Settings { account: "tidegate[bot]", ..settings };
-        let (_, _, body) = app.call(HostKind::Github, Branch::State, None);
+        let (_, _, body) = app.call(HostKind::Github, ProtectedBranch::State, None);
         let past = json!([{"actor_id": 7, "actor_type": "Integration", "bypass_mode": "always"}]);
         assert_eq!(body["bypass_actors"], past);
-        insta::assert_snapshot!("gitlab", settings.command(HostKind::Gitlab, "$api", Branch::Decisions, None));
+        insta::assert_snapshot!("gitlab", settings.command(HostKind::Gitlab, "$api", ProtectedBranch::Decisions, None));
     }
 }

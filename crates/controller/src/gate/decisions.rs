@@ -1,4 +1,4 @@
-//! Which words of people count now.
+//! Which decisions of people count now.
 //!
 //! A decision counts once, by path and content, and only if it was not yet on the decisions branch when the run started
 //! (X-2): nothing is approved in advance, replayed, or carried over to other content. What does not count says why.
@@ -9,12 +9,12 @@ use crate::manifest::duration::Span;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId, RunId, SetId, StepName};
 use crate::record::history::{pinned, replaced};
-use crate::record::state::{Consumed, Phase, RolloutState, Standing, Time};
+use crate::record::state::{Consumed, Phase, RolloutState, Serving, Time};
 use crate::record::text::plain;
 use std::collections::BTreeSet;
 
 use super::approval;
-use super::proof::{Asked, Flaw};
+use super::proof::{Flaw, ProofQuestion};
 
 mod verifier;
 
@@ -37,9 +37,9 @@ pub struct DecisionFile {
     pub decision: Result<Decision, String>,
 }
 
-/// All that decides which words count for one rollout.
+/// All that decides which decisions count for one rollout.
 #[derive(Debug, Clone, Copy)]
-pub struct Hearing<'a> {
+pub struct EvaluationInput<'a> {
     /// The rollout's record.
     pub record: &'a RolloutState,
     /// The plan of the open run, if one is open.
@@ -50,23 +50,23 @@ pub struct Hearing<'a> {
     pub at_start: &'a BTreeSet<(RepoPath, BlobId)>,
     /// For how long after its replacement a promoted set can be gone back to.
     pub rollback_window: Span,
-    /// How words that let the rollout go further are proven; none where whoever may write to the branch may decide.
+    /// How decisions that let the rollout go further are proven; none where whoever may write to the branch may decide.
     pub verifier: Option<ApprovalVerifier<'a>>,
     /// The time of this tick.
     pub now: Time,
 }
 
-/// A word that counts now.
+/// A decision that counts now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Word {
+pub struct Accepted {
     /// What it says.
     pub decision: Decision,
-    /// What the record keeps of it, so that it counts once. To be written by whoever acts on the word, in the same
+    /// What the record keeps of it, so that it counts once. To be written by whoever acts on the decision, in the same
     /// commit.
     pub consumed: Consumed,
 }
 
-/// A word that does not count.
+/// A decision that does not count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ignored {
     /// Its file.
@@ -75,13 +75,13 @@ pub struct Ignored {
     pub why: String,
 }
 
-/// A word that would count if it were proven.
+/// A decision that would count if it were proven.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unproven {
     /// What it says, and what the record keeps of it.
-    pub word: Word,
+    pub accepted: Accepted,
     /// What is asked of the host; none where Git does not tell how the file came.
-    pub asked: Option<Asked>,
+    pub asked: Option<ProofQuestion>,
     /// How it stands.
     pub lacks: Lacks,
 }
@@ -97,45 +97,49 @@ pub enum Lacks {
     Proof(BTreeSet<Flaw>),
 }
 
-/// What a hearing comes to.
+/// What a input comes to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Heard {
-    /// What counts. Words of one tick have no order that Git could tell, so what restricts comes last: a `hold` beside a
+pub struct Evaluation {
+    /// What counts. Decisions of one tick have no order that Git could tell, so what restricts comes last: a `hold` beside a
     /// `resume` holds.
-    pub words: Vec<Word>,
+    pub accepted: Vec<Accepted>,
     /// Those of them that have no proof, or none yet, by path.
     pub unproven: Vec<Unproven>,
     /// Those that never will, whoever's they are, as nobody asks for them; why.
-    pub idle: Vec<(Word, String)>,
-    /// What does not, by path. Words that were counted before are in no list.
+    pub idle: Vec<(Accepted, String)>,
+    /// What does not, by path. Decisions that were counted before are in no list.
     pub ignored: Vec<Ignored>,
 }
 
-/// Decides which words count now.
+/// Decides which decisions count now.
 #[must_use]
-pub fn hear(hearing: &Hearing<'_>) -> Heard {
-    let consumed: BTreeSet<_> = hearing.record.consumed.iter().map(|c| (&c.path, &c.blob)).collect();
-    let mut heard = Heard::default();
-    for file in hearing.files.iter().filter(|file| !consumed.contains(&(&file.path, &file.blob))) {
-        match hearing.weigh(file) {
-            Ok(word) => match (hearing.is_asked(&word.decision.action), hearing.verifier) {
-                (Err(why), _) => heard.idle.push((word, why)),
-                (Ok(()), Some(verifier)) if loosens(&word.decision.action) => match verifier.judge(file, word) {
-                    Ok(word) => heard.words.push(word),
-                    Err(unproven) => heard.unproven.push(*unproven),
-                },
-                (Ok(()), _) => heard.words.push(word),
+pub fn evaluate(input: &EvaluationInput<'_>) -> Evaluation {
+    let consumed: BTreeSet<_> = input.record.consumed.iter().map(|c| (&c.path, &c.blob)).collect();
+    let mut evaluation = Evaluation::default();
+    for file in input.files.iter().filter(|file| !consumed.contains(&(&file.path, &file.blob))) {
+        match input.weigh(file) {
+            Ok(accepted) => match (input.is_asked(&accepted.decision.action), input.verifier) {
+                (Err(why), _) => evaluation.idle.push((accepted, why)),
+                (Ok(()), Some(verifier)) if loosens(&accepted.decision.action) => {
+                    match verifier.judge(file, accepted) {
+                        Ok(accepted) => evaluation.accepted.push(accepted),
+                        Err(unproven) => evaluation.unproven.push(*unproven),
+                    }
+                }
+                (Ok(()), _) => evaluation.accepted.push(accepted),
             },
-            Err(why) => heard.ignored.push(Ignored { path: file.path.clone(), why: plain(&why) }),
+            Err(why) => evaluation.ignored.push(Ignored { path: file.path.clone(), why: plain(&why) }),
         }
     }
-    heard.words.sort_by(|a, b| (rank(&a.decision), &a.consumed.path).cmp(&(rank(&b.decision), &b.consumed.path)));
-    heard.unproven.sort_by(|a, b| a.word.consumed.path.cmp(&b.word.consumed.path));
-    heard.ignored.sort_by(|a, b| a.path.cmp(&b.path));
-    heard
+    evaluation
+        .accepted
+        .sort_by(|a, b| (rank(&a.decision), &a.consumed.path).cmp(&(rank(&b.decision), &b.consumed.path)));
+    evaluation.unproven.sort_by(|a, b| a.accepted.consumed.path.cmp(&b.accepted.consumed.path));
+    evaluation.ignored.sort_by(|a, b| a.path.cmp(&b.path));
+    evaluation
 }
 
-/// Whether a word lets a rollout go further. What restricts counts from everybody who may write to the branch; so does going
+/// Whether a decision lets a rollout go further. What restricts counts from everybody who may write to the branch; so does going
 /// back to what was promoted before, which is for nights.
 #[must_use]
 pub fn loosens(action: &DecisionAction) -> bool {
@@ -182,8 +186,8 @@ fn rank(decision: &Decision) -> u8 {
     }
 }
 
-impl Hearing<'_> {
-    fn weigh(&self, file: &DecisionFile) -> Result<Word, String> {
+impl EvaluationInput<'_> {
+    fn weigh(&self, file: &DecisionFile) -> Result<Accepted, String> {
         let decision = file.decision.clone()?;
         let id = &self.record.metadata;
         if decision.rollout != *id {
@@ -207,7 +211,7 @@ impl Hearing<'_> {
             proven: None,
             void: None,
         };
-        Ok(Word { decision, consumed })
+        Ok(Accepted { decision, consumed })
     }
 
     /// Whether the run that a decision names is one that its action can be about.
@@ -215,7 +219,7 @@ impl Hearing<'_> {
         match &decision.action {
             DecisionAction::Approve { through } => {
                 self.is_open(&decision.run)?;
-                // A run's plan that is not at hand cannot be entered either: the word waits with it.
+                // A run's plan that is not at hand cannot be entered either: the decision waits with it.
                 let plan = self.plan.ok_or_else(|| format!("the plan of run {} is not known", decision.run))?;
                 match approval::asked_as(plan, through) {
                     Some(step) if step == *through => Ok(()),
@@ -239,7 +243,7 @@ impl Hearing<'_> {
         }
     }
 
-    /// Whether a word of adoption is about what is live, as the record told people last.
+    /// Whether a decision of adoption is about what is live, as the record told people last.
     fn is_live(&self, meant: &SetId) -> Result<(), String> {
         let found = self.record.live_at_first_sight().ok_or("nothing that is live differs from Git at first sight")?;
         if found == meant {
@@ -249,7 +253,7 @@ impl Hearing<'_> {
         }
     }
 
-    /// Whether people are asked for a word, of those that they have to be asked for: whether objects may go, and all of them.
+    /// Whether people are asked for a decision, of those that they have to be asked for: whether objects may go, and all of them.
     fn is_asked(&self, action: &DecisionAction) -> Result<(), String> {
         let DecisionAction::Delete { objects, successor } = action else { return Ok(()) };
         let asked = self.record.deletions.asked.as_ref().filter(|_| self.record.run.is_none());
@@ -267,18 +271,18 @@ impl Hearing<'_> {
         if self.record.run.is_some() { Ok(()) } else { Err(format!("run {run} is not open")) }
     }
 
-    /// Whether the run stands on a step: its soak may be over by the time that a word about it is proven.
+    /// Whether the run stands on a step: its soak may be over by the time that a decision about it is proven.
     fn is_on(&self, step: &StepName) -> Result<(), String> {
-        match self.record.phase.stop() {
-            Some(stop) if stop.step == *step => Ok(()),
-            Some(stop) => Err(format!("it is about the soak of {step}; the run stands on {}", stop.step)),
+        match self.record.phase.position() {
+            Some(position) if position.step == *step => Ok(()),
+            Some(position) => Err(format!("it is about the soak of {step}; the run stands on {}", position.step)),
             None => Err(format!("it is about the soak of {step}, on which the run does not stand")),
         }
     }
 
     fn is_refused(&self, run: &RunId) -> Result<(), String> {
         // A promotion that stuck with all traffic on the candidate leaves its run open: it is tried again.
-        let on_candidate = matches!(self.record.phase, Phase::Failed { standing: Standing::OnCandidate, .. });
+        let on_candidate = matches!(self.record.phase, Phase::Failed { standing: Serving::OnCandidate, .. });
         if on_candidate && self.is_open(run).is_ok() {
             return Ok(());
         }
@@ -337,12 +341,12 @@ mod tests {
         (file.path.clone(), file.blob.clone())
     }
 
-    fn heard(record: &RolloutState, files: &[DecisionFile], at_start: &[&DecisionFile]) -> Heard {
+    fn evaluation(record: &RolloutState, files: &[DecisionFile], at_start: &[&DecisionFile]) -> Evaluation {
         let at_start = at_start.iter().map(|file| key(file)).collect();
         let plan = plan();
         let plan = record.run.is_some().then_some(&plan);
         let rollback_window = "24h".parse().unwrap();
-        hear(&Hearing {
+        evaluate(&EvaluationInput {
             record,
             plan,
             files,
@@ -354,29 +358,29 @@ mod tests {
     }
 
     /// Which files count, in order.
-    fn counted(heard: &Heard) -> Vec<&str> {
-        heard.words.iter().map(|w| w.consumed.path.file_name().trim_end_matches(".yaml")).collect()
+    fn counted(evaluation: &Evaluation) -> Vec<&str> {
+        evaluation.accepted.iter().map(|w| w.consumed.path.file_name().trim_end_matches(".yaml")).collect()
     }
 
-    fn whys(heard: &Heard) -> String {
+    fn whys(evaluation: &Evaluation) -> String {
         let line = |ignored: &Ignored| format!("{}: {}", ignored.path.file_name(), ignored.why);
-        heard.ignored.iter().map(line).collect::<Vec<_>>().join("\n")
+        evaluation.ignored.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
     fn x_2_a_decision_counts_once() {
         let mut record = open();
         let files = [file("half", run(7), approve("half"))];
-        let first = heard(&record, &files, &[]);
+        let first = evaluation(&record, &files, &[]);
         assert_eq!(counted(&first), ["half"]);
-        let consumed = first.words[0].consumed.clone();
+        let consumed = first.accepted[0].consumed.clone();
         assert_eq!((consumed.action.as_str(), consumed.proof.as_str()), ("approve", "none"));
         assert_eq!((&consumed.run, consumed.at), (&run(7), time("12:00:00")));
         record.consumed.push(consumed);
-        assert_eq!(heard(&record, &files, &[]), Heard::default());
-        // The same path with other content is another word.
+        assert_eq!(evaluation(&record, &files, &[]), Evaluation::default());
+        // The same path with other content is another decision.
         let again = DecisionFile { blob: "f".repeat(40).parse().unwrap(), ..files[0].clone() };
-        assert_eq!(counted(&heard(&record, &[again], &[])), ["half"]);
+        assert_eq!(counted(&evaluation(&record, &[again], &[])), ["half"]);
     }
 
     #[test]
@@ -385,9 +389,9 @@ mod tests {
         let other = file("other", run(6), approve("half"));
         let next = file("next", run(8), DecisionAction::Hold);
         let zero = file("zero", RunId::zero(), DecisionAction::Hold);
-        let heard = heard(&open(), &[early.clone(), other, next, zero], &[&early]);
-        assert!(heard.words.is_empty());
-        insta::assert_snapshot!(whys(&heard), @r"
+        let evaluation = evaluation(&open(), &[early.clone(), other, next, zero], &[&early]);
+        assert!(evaluation.accepted.is_empty());
+        insta::assert_snapshot!(whys(&evaluation), @r"
         early.yaml: it was there before run 7-07070707 started: nothing is decided in advance
         next.yaml: it names run 8-08080808; run 7-07070707 is meant now
         other.yaml: it names run 6-06060606; run 7-07070707 is meant now
@@ -398,9 +402,9 @@ mod tests {
     #[test]
     fn an_approval_names_a_step_that_is_asked_for() {
         let files = ["half", "promotion", "prepare", "shift", "haf"].map(|name| file(name, run(7), approve(name)));
-        let heard = heard(&open(), &files, &[]);
-        assert_eq!(counted(&heard), ["half", "promotion"]);
-        insta::assert_snapshot!(whys(&heard), @r"
+        let evaluation = evaluation(&open(), &files, &[]);
+        assert_eq!(counted(&evaluation), ["half", "promotion"]);
+        insta::assert_snapshot!(whys(&evaluation), @r"
         haf.yaml: the plan of run 7-07070707 has no step haf
         prepare.yaml: approval is asked for testers, not for prepare
         shift.yaml: approval is asked for promotion, not for shift
@@ -419,12 +423,12 @@ mod tests {
                 file("6-approve", run, approve("half")),
             ]
         };
-        let last = heard(&steady(), &actions(run(6)), &[]);
+        let last = evaluation(&steady(), &actions(run(6)), &[]);
         assert_eq!(counted(&last), ["2-resume", "1-hold"]);
         assert_eq!(last.ignored.len(), 4);
         assert_eq!(last.ignored[0].why, "run 6-06060606 is not open");
         let fresh = RolloutState { last_run: None, history: Vec::new(), ..steady() };
-        assert_eq!(counted(&heard(&fresh, &actions(RunId::zero()), &[])), ["2-resume", "1-hold"]);
+        assert_eq!(counted(&evaluation(&fresh, &actions(RunId::zero()), &[])), ["2-resume", "1-hold"]);
     }
 
     #[test]
@@ -439,33 +443,33 @@ mod tests {
             file("g", run(4), DecisionAction::Retry),
             file("h", run(5), DecisionAction::Rollback),
         ];
-        assert_eq!(counted(&heard(&open(), &files, &[])), ["f", "g", "e", "d", "c", "b", "h", "a"]);
+        assert_eq!(counted(&evaluation(&open(), &files, &[])), ["f", "g", "e", "d", "c", "b", "h", "a"]);
     }
 
     #[test]
     fn n_4_retry_names_a_run_that_was_refused() {
-        let heard = heard(
+        let evaluation = evaluation(
             &steady(),
             &[file("4", run(4), DecisionAction::Retry), file("5", run(5), DecisionAction::Retry)],
             &[],
         );
-        assert_eq!(counted(&heard), ["4"]);
-        assert_eq!(whys(&heard), "5.yaml: nothing is refused because of run 5-05050505");
+        assert_eq!(counted(&evaluation), ["4"]);
+        assert_eq!(whys(&evaluation), "5.yaml: nothing is refused because of run 5-05050505");
     }
 
     #[test]
     fn rollback_names_a_run_whose_set_was_replaced_lately() {
         let back = |n: u8| file(&n.to_string(), run(n), DecisionAction::Rollback);
         let mut record = steady();
-        assert_eq!(counted(&heard(&record, &[back(5)], &[])), ["5"]);
+        assert_eq!(counted(&evaluation(&record, &[back(5)], &[])), ["5"]);
         assert_eq!(
-            whys(&heard(&record, &[back(6), back(4)], &[])),
+            whys(&evaluation(&record, &[back(6), back(4)], &[])),
             "4.yaml: run 4-04040404 is not in the history as one that was promoted and replaced\n\
              6.yaml: run 6-06060606 is not in the history as one that was promoted and replaced"
         );
         record.history[1].ended = time("11:59:59") - chrono::TimeDelta::hours(24);
         assert_eq!(
-            whys(&heard(&record, &[back(5)], &[])),
+            whys(&evaluation(&record, &[back(5)], &[])),
             "5.yaml: what run 5-05050505 brought was replaced at 2026-11-24 11:59:59Z, longer ago than rollback.window"
         );
         // Six more promotions since: its set is not kept any longer.
@@ -477,7 +481,7 @@ mod tests {
             end_run(&mut record, Outcome::Promoted, "", time("11:00:00"));
         }
         assert_eq!(
-            whys(&heard(&record, &[back(5)], &[])),
+            whys(&evaluation(&record, &[back(5)], &[])),
             "5.yaml: the manifests of run 5-05050505 are no longer kept; only the last five promoted are"
         );
     }
@@ -490,7 +494,7 @@ mod tests {
         if let Ok(decision) = &mut stray.decision {
             decision.rollout = "shop/other".parse().unwrap();
         }
-        insta::assert_snapshot!(whys(&heard(&open(), &[broken, stray], &[])), @r#"
+        insta::assert_snapshot!(whys(&evaluation(&open(), &[broken, stray], &[])), @r#"
         broken.yaml: 3:1: unknown field "aktion"\u{200b}
         stray.yaml: it speaks of shop/other, but lies among the decisions on shop/podinfo
         "#);

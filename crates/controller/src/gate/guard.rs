@@ -12,7 +12,7 @@ pub enum Guard {
     Unknown,
     /// The host does not tell: why.
     Untold(String),
-    /// There is a rule, and the host does not tell what it asks for. Whose words count only if reviews prove them need not care.
+    /// There is a rule, and the host does not tell what it asks for. Whose decisions count only if reviews prove them need not care.
     Hidden {
         /// What to set on the host.
         act: String,

@@ -1,4 +1,4 @@
-//! What must be open before a step is entered: windows, freezes, people's words. Pure.
+//! What must be open before a step is entered: windows, freezes, people's decisions. Pure.
 //!
 //! Evidence comes in as values and `now` as an argument; nothing here waits, and nothing here is asked again once a
 //! step is entered (C-15): a gate that closes never stops a step that was entered.

@@ -8,7 +8,7 @@
 
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId};
-use crate::manifest::proof::Rule;
+use crate::manifest::proof::ApprovalRule;
 use crate::manifest::raw::Trust;
 use crate::manifest::team::Team;
 use crate::people::review::{Review, Says};
@@ -34,7 +34,7 @@ pub enum Author {
 
 /// A pull request that was merged, as the host and Git show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Merged {
+pub struct MergedPull {
     /// Its number.
     pub number: u64,
     /// The branch that it led to.
@@ -61,9 +61,9 @@ pub struct Merged {
 
 /// What was learned of how a decision came to its branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Evidence {
+pub enum ProofEvidence {
     /// By a merged pull request.
-    Merged(Box<Merged>),
+    Merged(Box<MergedPull>),
     /// By a commit that may be signed; no host is asked.
     Signed(Box<Signed>),
     /// Not by one: it was pushed.
@@ -76,7 +76,7 @@ pub enum Evidence {
 
 /// A decision whose proof is asked for: which file, and the commit that brought it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Asked {
+pub struct ProofQuestion {
     /// Where it lies.
     pub path: RepoPath,
     /// Its content.
@@ -84,21 +84,21 @@ pub struct Asked {
     /// The commit of the decisions branch with which it came.
     pub commit: CommitId,
     /// By what it will be judged: only of its teams it is asked who is in them.
-    pub rule: Rule,
+    pub rule: ApprovalRule,
 }
 
 /// What was learned, and when it was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReviewEvidence {
     /// What.
-    pub evidence: Evidence,
+    pub evidence: ProofEvidence,
     /// When.
     pub at: Time,
 }
 
 /// What has to be proven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted<'a> {
+pub struct Required<'a> {
     /// The decisions branch.
     pub base: &'a str,
     /// The one file that the merge changed.
@@ -106,7 +106,7 @@ pub struct Wanted<'a> {
     /// When the run started: nothing is approved in advance.
     pub since: Time,
     /// Who may approve, and how.
-    pub rule: &'a Rule,
+    pub rule: &'a ApprovalRule,
 }
 
 /// Why something is no proof.
@@ -226,12 +226,14 @@ pub fn said(flaws: &BTreeSet<Flaw>) -> String {
 ///
 /// # Errors
 /// Every flaw.
-pub fn prove(wanted: &Wanted<'_>, evidence: &Evidence) -> Result<Vec<Approved>, BTreeSet<Flaw>> {
+pub fn prove(wanted: &Required<'_>, evidence: &ProofEvidence) -> Result<Vec<Approved>, BTreeSet<Flaw>> {
     let merged = match evidence {
-        Evidence::Merged(merged) => merged,
-        Evidence::Signed(signed) => return signature::prove(wanted, signed),
-        Evidence::Pushed => return Err([Flaw::Pushed].into()),
-        Evidence::Incomplete(why) | Evidence::Unseen(why) => return Err([Flaw::Incomplete(why.clone())].into()),
+        ProofEvidence::Merged(merged) => merged,
+        ProofEvidence::Signed(signed) => return signature::prove(wanted, signed),
+        ProofEvidence::Pushed => return Err([Flaw::Pushed].into()),
+        ProofEvidence::Incomplete(why) | ProofEvidence::Unseen(why) => {
+            return Err([Flaw::Incomplete(why.clone())].into());
+        }
     };
     let mut flaws = content(wanted, merged);
     let mut approved: BTreeMap<&User, Approved> = BTreeMap::new();
@@ -270,7 +272,7 @@ pub fn prove(wanted: &Wanted<'_>, evidence: &Evidence) -> Result<Vec<Approved>, 
 
 /// What is wrong with what was merged, whoever approved it. Trees are compared, not messages: however the host merges, the
 /// base gets exactly the one file.
-fn content(wanted: &Wanted<'_>, merged: &Merged) -> BTreeSet<Flaw> {
+fn content(wanted: &Required<'_>, merged: &MergedPull) -> BTreeSet<Flaw> {
     let mut flaws = BTreeSet::new();
     if merged.base != wanted.base {
         flaws.insert(Flaw::OtherBase(merged.base.clone()));
@@ -293,7 +295,7 @@ fn content(wanted: &Wanted<'_>, merged: &Merged) -> BTreeSet<Flaw> {
 }
 
 /// What was changed beside the one decision, or in its place.
-fn others(wanted: &Wanted<'_>, changes: &BTreeMap<RepoPath, Option<BlobId>>) -> impl Iterator<Item = RepoPath> {
+fn others(wanted: &Required<'_>, changes: &BTreeMap<RepoPath, Option<BlobId>>) -> impl Iterator<Item = RepoPath> {
     let (path, blob) = wanted.file;
     let other = move |(changed, to): &(&RepoPath, &Option<BlobId>)| {
         let is_it = *changed == path && to.as_ref() == Some(blob);
@@ -322,7 +324,7 @@ fn latest(reviews: &[Review]) -> impl Iterator<Item = &Review> {
 }
 
 /// Why somebody's approval does not count; the first reason that there is. Who merged has seen what was merged.
-fn doubt(wanted: &Wanted<'_>, merged: &Merged, by: &User, of: Option<&CommitId>, at: Time) -> Option<Flaw> {
+fn doubt(wanted: &Required<'_>, merged: &MergedPull, by: &User, of: Option<&CommitId>, at: Time) -> Option<Flaw> {
     let Some(account) = merged.accounts.get(by) else { return Some(Flaw::NotAllowed(by.clone())) };
     let author = Author::User(by.clone());
     if account.being == Being::Machine {
@@ -345,12 +347,12 @@ fn doubt(wanted: &Wanted<'_>, merged: &Merged, by: &User, of: Option<&CommitId>,
 }
 
 /// By which team of the rule somebody is an approver.
-fn team<'a>(wanted: &Wanted<'_>, merged: &'a Merged, by: &User) -> Option<&'a Team> {
+fn team<'a>(wanted: &Required<'_>, merged: &'a MergedPull, by: &User) -> Option<&'a Team> {
     merged.teams.get(by).filter(|team| wanted.rule.teams().contains(*team))
 }
 
 /// An approval that counts: whoever is in several teams is one person.
-fn counted(wanted: &Wanted<'_>, merged: &Merged, by: &User, review: Option<u64>, at: Time) -> Approved {
+fn counted(wanted: &Required<'_>, merged: &MergedPull, by: &User, review: Option<u64>, at: Time) -> Approved {
     let team = team(wanted, merged, by).filter(|_| !wanted.rule.names(&by.login));
     let (user, login) = (Some(by.id), by.login.clone());
     Approved { user, login, review, team: team.map(Team::to_string), key: None, at }

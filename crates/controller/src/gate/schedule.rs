@@ -41,7 +41,7 @@ pub enum WindowState {
 
 /// A freeze of the policy: a window in which nothing is entered, for some tenants or all.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Freeze {
+pub struct FreezeSpan {
     /// When.
     pub window: Window,
     /// For whom; everyone if empty.
@@ -138,7 +138,7 @@ impl Window {
     }
 }
 
-impl Freeze {
+impl FreezeSpan {
     /// Until when nothing is entered, if it holds for a rollout of `tenant` at `now`.
     #[must_use]
     pub fn holds(&self, tenant: Option<&TenantName>, now: Time) -> Option<Time> {
@@ -247,8 +247,8 @@ mod tests {
     fn freezes_hold_for_their_tenants() {
         let xmas = window("0 0 20 12 *", "336h", "UTC");
         let [shop, bank]: [TenantName; 2] = ["shop", "bank"].map(|name| name.parse().unwrap());
-        let some = Freeze { window: xmas.clone(), tenants: BTreeSet::from([shop.clone()]) };
-        let all = Freeze { window: xmas, tenants: BTreeSet::new() };
+        let some = FreezeSpan { window: xmas.clone(), tenants: BTreeSet::from([shop.clone()]) };
+        let all = FreezeSpan { window: xmas, tenants: BTreeSet::new() };
         let (now, end) = (at("2026-12-24T18:00:00Z"), Some(at("2027-01-03T00:00:00Z")));
         assert_eq!(
             (some.holds(Some(&shop), now), some.holds(Some(&bank), now), some.holds(None, now)),

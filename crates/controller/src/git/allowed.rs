@@ -2,7 +2,7 @@
 //! are read anew each time.
 
 use super::history::time;
-use super::signed::Verdict;
+use super::signed::SignatureVerdict;
 use super::signed_payload::open;
 use super::{GitError, RemoteConfig, Store, oid};
 use crate::manifest::ids::CommitId;
@@ -105,17 +105,18 @@ fn signatory(
     content: &[u8],
     [at, now]: [DateTime<Utc>; 2],
 ) -> Result<Signatory, String> {
-    match Verdict::of(signature, content, &BTreeSet::new()) {
-        Verdict::Foreign(key) if !signers.names(&key, at).is_empty() => {
+    match SignatureVerdict::of(signature, content, &BTreeSet::new()) {
+        SignatureVerdict::Foreign(key) if !signers.names(&key, at).is_empty() => {
             let (names, names_now) = (signers.names(&key, at), signers.names(&key, now));
             let lapsed = names.is_disjoint(&names_now);
             let lapsed = lapsed.then(|| format!("is signed by {}, a key that is not valid now", key.fingerprint()));
             let names = names.into_iter().map(str::to_owned).collect();
             Ok(Signatory { names, key: key.fingerprint(), at, lapsed })
         }
-        verdict @ (Verdict::Trusted(_) | Verdict::Foreign(_) | Verdict::Unsigned | Verdict::Void(_)) => {
-            Err(verdict.to_string())
-        }
+        verdict @ (SignatureVerdict::Trusted(_)
+        | SignatureVerdict::Foreign(_)
+        | SignatureVerdict::Unsigned
+        | SignatureVerdict::Void(_)) => Err(verdict.to_string()),
     }
 }
 
@@ -158,12 +159,13 @@ impl Allowed {
             };
             return keyring.judge(signature, content, now).map(drop).map_err(|refused| format!("carries {refused}"));
         }
-        match Verdict::of(signature, content, &BTreeSet::new()) {
+        match SignatureVerdict::of(signature, content, &BTreeSet::new()) {
             // None is trusted by itself: whether a key counts is on the list.
-            Verdict::Foreign(key) if self.signers.name(&key, committed).is_some() => Ok(()),
-            verdict @ (Verdict::Trusted(_) | Verdict::Foreign(_) | Verdict::Unsigned | Verdict::Void(_)) => {
-                Err(verdict.to_string())
-            }
+            SignatureVerdict::Foreign(key) if self.signers.name(&key, committed).is_some() => Ok(()),
+            verdict @ (SignatureVerdict::Trusted(_)
+            | SignatureVerdict::Foreign(_)
+            | SignatureVerdict::Unsigned
+            | SignatureVerdict::Void(_)) => Err(verdict.to_string()),
         }
     }
 }

@@ -19,7 +19,7 @@ pub struct Changed {
 
 /// A commit and who made it; they are who the commit claims them to be.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Made {
+pub struct Authorship {
     /// The commit.
     pub commit: CommitId,
     /// How many parents it has: what a merge has merged is in Git, and what a host has squashed or rebased is not.
@@ -63,7 +63,11 @@ impl Store {
     ///
     /// # Errors
     /// `Missing` when the tip, or a part of the past that would tell, is not in the cache; `Limit` when it is too long.
-    pub async fn authors(&self, tip: &CommitId, before: &[BTreeMap<RepoPath, Had>]) -> Result<Vec<Made>, GitError> {
+    pub async fn authors(
+        &self,
+        tip: &CommitId,
+        before: &[BTreeMap<RepoPath, Had>],
+    ) -> Result<Vec<Authorship>, GitError> {
         let (tip, before) = (tip.clone(), before.to_vec());
         self.on_cache(move |inner, repository| authors(repository, inner.config.limits.entries, &tip, &before)).await
     }
@@ -75,7 +79,7 @@ pub(super) fn authors(
     limit: usize,
     tip: &CommitId,
     before: &[BTreeMap<RepoPath, Had>],
-) -> Result<Vec<Made>, GitError> {
+) -> Result<Vec<Authorship>, GitError> {
     let mut made = BTreeSet::new();
     for part in before {
         made.extend(authors_of(repository, limit, tip, part)?);
@@ -88,7 +92,7 @@ fn authors_of(
     limit: usize,
     tip: &CommitId,
     before: &BTreeMap<RepoPath, Had>,
-) -> Result<BTreeSet<Made>, GitError> {
+) -> Result<BTreeSet<Authorship>, GitError> {
     let mut past = Past::new(repository, limit, before)?;
     let (mut left, mut seen) = (vec![oid(tip.as_str())], BTreeSet::new());
     while let Some(id) = left.pop() {
@@ -113,7 +117,7 @@ struct Past<'r> {
     /// How many commits are looked at, at most, and how many were.
     limit: usize,
     steps: usize,
-    made: BTreeSet<Made>,
+    made: BTreeSet<Authorship>,
 }
 
 impl<'r> Past<'r> {
@@ -202,7 +206,7 @@ impl<'r> Past<'r> {
         }
         if makes {
             let by = [person(&commit.author()), person(&commit.committer())].into();
-            self.made.insert(Made { commit: commit_id(commit.id()), parents: commit.parent_count(), by });
+            self.made.insert(Authorship { commit: commit_id(commit.id()), parents: commit.parent_count(), by });
         }
         Ok(taken)
     }

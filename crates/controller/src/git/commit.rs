@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// A commit to be made.
 #[derive(Debug, Clone)]
-pub struct Draft {
+pub struct CommitDraft {
     /// The commit that it follows; none for the first one of a branch.
     pub parent: Option<CommitId>,
     /// What it changes in its parent's tree. Removals come before writes, so that a directory can be replaced.
@@ -80,7 +80,7 @@ impl Store {
     /// # Errors
     /// `Missing` for an unknown parent or blob, `BadTree` for edits that contradict each other, `Cache` when it cannot be
     /// written.
-    pub async fn commit(&self, draft: Draft) -> Result<CommitId, GitError> {
+    pub async fn commit(&self, draft: CommitDraft) -> Result<CommitId, GitError> {
         self.on_cache(move |_, repository| write(repository, &draft, None)).await
     }
 
@@ -88,7 +88,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Self::commit`].
-    pub async fn commit_signed(&self, draft: Draft, key: Arc<SigningKey>) -> Result<CommitId, GitError> {
+    pub async fn commit_signed(&self, draft: CommitDraft, key: Arc<SigningKey>) -> Result<CommitId, GitError> {
         self.on_cache(move |_, repository| write(repository, &draft, Some(&Signer::Key(key)))).await
     }
 
@@ -96,7 +96,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Self::commit`], and `Config` when it is not signed.
-    pub async fn commit_as(&self, draft: Draft, keygen: Keygen) -> Result<CommitId, GitError> {
+    pub async fn commit_as(&self, draft: CommitDraft, keygen: Keygen) -> Result<CommitId, GitError> {
         self.on_cache(move |_, repository| write(repository, &draft, Some(&Signer::Person(keygen)))).await
     }
 
@@ -104,7 +104,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Self::commit`].
-    pub async fn commit_record(&self, draft: Draft) -> Result<CommitId, GitError> {
+    pub async fn commit_record(&self, draft: CommitDraft) -> Result<CommitId, GitError> {
         match &self.inner.config.signing {
             Some(signing) => self.commit_signed(draft, Arc::clone(&signing.key)).await,
             None => self.commit(draft).await,
@@ -115,7 +115,7 @@ impl Store {
 /// From so many edits on, the objects of a commit become one pack.
 const MANY: usize = 64;
 
-fn write(repository: &Repository, draft: &Draft, signer: Option<&Signer>) -> Result<CommitId, GitError> {
+fn write(repository: &Repository, draft: &CommitDraft, signer: Option<&Signer>) -> Result<CommitId, GitError> {
     if draft.edits.len() < MANY {
         return objects(repository, draft, signer, &mut Vec::new()).map(commit_id);
     }
@@ -133,11 +133,11 @@ fn write(repository: &Repository, draft: &Draft, signer: Option<&Signer>) -> Res
 /// Writes the objects of a commit, notes their ids in `made`, and returns the commit's.
 fn objects(
     repository: &Repository,
-    draft: &Draft,
+    draft: &CommitDraft,
     signer: Option<&Signer>,
     made: &mut Vec<Oid>,
 ) -> Result<Oid, GitError> {
-    let Draft { parent, edits, subject: _, body: _, author: _, time: _ } = draft;
+    let CommitDraft { parent, edits, subject: _, body: _, author: _, time: _ } = draft;
     let failed = |error| GitError::local("write a commit", error);
     let (parents, base) = match parent {
         Some(id) => {
@@ -165,12 +165,12 @@ fn objects(
 /// Writes the commit itself, of a tree that is there.
 pub(super) fn seal(
     repository: &Repository,
-    draft: &Draft,
+    draft: &CommitDraft,
     root: &Tree<'_>,
     parents: &[&git2::Commit<'_>],
     signer: Option<&Signer>,
 ) -> Result<Oid, GitError> {
-    let Draft { parent: _, edits: _, subject, body, author, time } = draft;
+    let CommitDraft { parent: _, edits: _, subject, body, author, time } = draft;
     let failed = |error| GitError::local("write a commit", error);
     let author = Signature::new(&author.name, &author.email, &Time::new(time.timestamp(), 0)).map_err(failed)?;
     let subject = subject.split(char::is_control).collect::<Vec<_>>().join(" ");

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 /// What is wanted of the remote.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Errand {
+pub enum RemoteCall {
     /// Where its branches are.
     LookUp,
     /// Objects.
@@ -22,7 +22,7 @@ pub enum Errand {
 
 /// What becomes of an errand. What does not fit (a look-up that is rejected) passes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Fate {
+pub enum RemoteFault {
     /// Nothing goes wrong.
     #[default]
     Pass,
@@ -41,7 +41,7 @@ pub enum Fate {
 /// Decides on the fate of each errand.
 #[derive(Clone)]
 pub struct FaultInjection {
-    hook: Arc<dyn Fn(&Errand) -> Fate + Send + Sync>,
+    hook: Arc<dyn Fn(&RemoteCall) -> RemoteFault + Send + Sync>,
     /// What look-ups were answered, by their prefixes; each answer differs from the one before.
     answers: Arc<Mutex<BTreeMap<String, Vec<Tips>>>>,
 }
@@ -51,19 +51,23 @@ type Tips = BTreeMap<RefName, CommitId>;
 impl FaultInjection {
     /// Lets `hook` decide.
     #[must_use]
-    pub fn new(hook: impl Fn(&Errand) -> Fate + Send + Sync + 'static) -> Self {
+    pub fn new(hook: impl Fn(&RemoteCall) -> RemoteFault + Send + Sync + 'static) -> Self {
         Self { hook: Arc::new(hook), answers: Arc::default() }
     }
 
-    fn answered(&self, prefixes: &[&str], tips: Tips, fate: &Fate) -> Tips {
+    fn answered(&self, prefixes: &[&str], tips: Tips, fate: &RemoteFault) -> Tips {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let known = answers.entry(prefixes.join(" ")).or_default();
         if known.last() != Some(&tips) {
             known.push(tips.clone());
         }
         match fate {
-            Fate::Lags(n) => known.iter().rev().nth(*n).or(known.first()).cloned().unwrap_or(tips),
-            Fate::Pass | Fate::Away | Fate::Lost | Fate::Late(_) | Fate::Rejected => tips,
+            RemoteFault::Lags(n) => known.iter().rev().nth(*n).or(known.first()).cloned().unwrap_or(tips),
+            RemoteFault::Pass
+            | RemoteFault::Away
+            | RemoteFault::Lost
+            | RemoteFault::Late(_)
+            | RemoteFault::Rejected => tips,
         }
     }
 }
@@ -76,22 +80,22 @@ impl fmt::Debug for FaultInjection {
 
 impl Store {
     /// What becomes of an errand, once it is on its way.
-    pub(super) async fn fate(&self, errand: Errand) -> Result<Fate, GitError> {
-        let Some(fault_injection) = &self.inner.config.fault_injection else { return Ok(Fate::Pass) };
+    pub(super) async fn fate(&self, errand: RemoteCall) -> Result<RemoteFault, GitError> {
+        let Some(fault_injection) = &self.inner.config.fault_injection else { return Ok(RemoteFault::Pass) };
         match (fault_injection.hook)(&errand) {
-            Fate::Away => Err(away(&errand)),
-            Fate::Late(time) => {
+            RemoteFault::Away => Err(away(&errand)),
+            RemoteFault::Late(time) => {
                 sleep(time).await;
-                Ok(Fate::Pass)
+                Ok(RemoteFault::Pass)
             }
-            fate @ (Fate::Pass | Fate::Lost | Fate::Lags(_) | Fate::Rejected) => Ok(fate),
+            fate @ (RemoteFault::Pass | RemoteFault::Lost | RemoteFault::Lags(_) | RemoteFault::Rejected) => Ok(fate),
         }
     }
 
     /// What is heard of a look-up.
-    pub(super) fn heard(&self, prefixes: &[&str], tips: Tips, fate: &Fate) -> Result<Tips, GitError> {
+    pub(super) fn answered(&self, prefixes: &[&str], tips: Tips, fate: &RemoteFault) -> Result<Tips, GitError> {
         match &self.inner.config.fault_injection {
-            Some(_) if *fate == Fate::Lost => Err(away(&Errand::LookUp)),
+            Some(_) if *fate == RemoteFault::Lost => Err(away(&RemoteCall::LookUp)),
             Some(fault_injection) => Ok(fault_injection.answered(prefixes, tips, fate)),
             None => Ok(tips),
         }
@@ -99,11 +103,11 @@ impl Store {
 }
 
 /// What is told where no answer comes.
-pub(super) fn away(errand: &Errand) -> GitError {
+pub(super) fn away(errand: &RemoteCall) -> GitError {
     let doing = match errand {
-        Errand::LookUp => "look up the refs".to_owned(),
-        Errand::Fetch => "fetch".to_owned(),
-        Errand::Push(branch) => format!("push {branch}"),
+        RemoteCall::LookUp => "look up the refs".to_owned(),
+        RemoteCall::Fetch => "fetch".to_owned(),
+        RemoteCall::Push(branch) => format!("push {branch}"),
     };
     GitError::Away { doing, why: "no answer, on purpose".to_owned() }
 }

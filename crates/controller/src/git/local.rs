@@ -1,10 +1,10 @@
 //! A remote that is a repository on this machine: no server answers, and no hooks run.
 
 use super::commit::commit_id;
-use super::fault_injection::{self, Errand, Fate};
+use super::fault_injection::{self, RemoteCall, RemoteFault};
 use super::push::{Pushed, Swap};
 use super::refs::Tips;
-use super::remote::Limits;
+use super::remote::RemoteLimits;
 use super::repo::Inner;
 use super::{GitError, RefName, oid, pack};
 use crate::manifest::ids::CommitId;
@@ -57,7 +57,11 @@ impl Local {
     ///
     /// # Errors
     /// As [`Self::open`]; `Limit` when there are too many.
-    pub(super) fn look_up(&self, prefixes: &[&str], limits: &Limits) -> Result<BTreeMap<RefName, CommitId>, GitError> {
+    pub(super) fn look_up(
+        &self,
+        prefixes: &[&str],
+        limits: &RemoteLimits,
+    ) -> Result<BTreeMap<RefName, CommitId>, GitError> {
         self.tips(&self.open()?, prefixes, limits)
     }
 
@@ -65,7 +69,7 @@ impl Local {
         &self,
         repository: &Repository,
         prefixes: &[&str],
-        limits: &Limits,
+        limits: &RemoteLimits,
     ) -> Result<BTreeMap<RefName, CommitId>, GitError> {
         let doing = format!("look up the refs of {}", self.0.display());
         let failed = |error| GitError::local(&doing, error);
@@ -84,7 +88,7 @@ impl Local {
     pub(super) fn push(&self, inner: &Inner, repository: &Repository, swap: &Swap) -> Result<Pushed, GitError> {
         let doing = format!("push {} to {}", swap.branch, self.0.display());
         let failed = |error| GitError::local(&doing, error);
-        if swap.fate == Fate::Rejected {
+        if swap.fate == RemoteFault::Rejected {
             return Ok(Pushed::Rejected { why: "not allowed, on purpose".to_owned() });
         }
         let remote = self.open()?;
@@ -115,7 +119,9 @@ impl Local {
             (None, None) => Ok(()),
         };
         match moved {
-            Ok(()) if swap.fate == Fate::Lost => Err(fault_injection::away(&Errand::Push(swap.branch.clone()))),
+            Ok(()) if swap.fate == RemoteFault::Lost => {
+                Err(fault_injection::away(&RemoteCall::Push(swap.branch.clone())))
+            }
             Ok(()) => Ok(Pushed::Done { others: tips }),
             Err(error)
                 if matches!(

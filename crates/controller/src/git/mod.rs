@@ -36,19 +36,21 @@ mod tree;
 mod working_copy;
 
 pub use allowed::Signatory;
-pub use authors::{Changed, Made};
-pub use commit::{Draft, Edit, Person};
-pub use fault_injection::{Errand, Fate, FaultInjection};
+pub use authors::{Authorship, Changed};
+pub use commit::{CommitDraft, Edit, Person};
+pub use fault_injection::{FaultInjection, RemoteCall, RemoteFault};
 pub use history::{Ancestry, Brought, Logged};
 pub use keygen::Keygen;
 pub use look::{DirectoryIndex, Leaf};
 pub use merge::{Merge, merge_files};
-pub use offer::{Merged, Proposed};
+pub use offer::{MergeResult, Proposed};
 pub use push::Pushed;
 pub use refs::RefName;
-pub use remote::{InvalidUrl, Lender, Lent, Limits, Login, Refusal, RemoteConfig, RemoteUrl, SshIdentity, Timeouts};
+pub use remote::{
+    InvalidUrl, Lender, Lent, Login, Refusal, RemoteConfig, RemoteLimits, RemoteUrl, SshIdentity, Timeouts,
+};
 pub use repo::{Store, create_bare};
-pub use signed::{Keys, Sealed, Signing, Verdict};
+pub use signed::{CommitSigning, Keys, Sealed, SignatureVerdict};
 pub use working_copy::WorkingCopy;
 
 use crate::manifest::ids::CommitId;

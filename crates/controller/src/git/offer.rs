@@ -5,7 +5,7 @@ use super::authors::Changed;
 use super::commit::commit_id;
 use super::history::boundary;
 use super::repo::Remote;
-use super::{GitError, Limits, RefName, RemoteConfig, Store, oid, tree};
+use super::{GitError, RefName, RemoteConfig, RemoteLimits, Store, oid, tree};
 use crate::manifest::files::{Files, RepoPath};
 use crate::manifest::ids::{BlobId, CommitId};
 use git2::{Commit, Delta, ErrorCode, FileMode, MergeOptions, Oid, Repository, Tree, TreeEntry};
@@ -22,7 +22,7 @@ const CHANGED: u64 = 16 << 20;
 
 /// What an offer would make of the branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Merged {
+pub enum MergeResult {
     /// This tree.
     Tree(Files),
     /// Both have changed these.
@@ -45,7 +45,7 @@ impl Store {
     /// As [`Store::open`].
     pub fn aside(&self, name: &str) -> Result<Self, GitError> {
         let directory = self.inner.directory.with_file_name(name);
-        let limits = Limits { packs: PACKS, ..self.inner.config.limits };
+        let limits = RemoteLimits { packs: PACKS, ..self.inner.config.limits };
         Self::open(&directory, RemoteConfig { shallow: None, limits, ..self.inner.config.clone() })
     }
 
@@ -61,8 +61,10 @@ impl Store {
             }
             match &inner.remote {
                 Remote::Server(line) => {
-                    let limits =
-                        Limits { fetch_bytes: FETCHED.min(inner.config.limits.fetch_bytes), ..inner.config.limits };
+                    let limits = RemoteLimits {
+                        fetch_bytes: FETCHED.min(inner.config.limits.fetch_bytes),
+                        ..inner.config.limits
+                    };
                     let spec = format!("+{reference}:refs/tidegate/offer");
                     inner.download_specs(line, repository, &[spec], 0, &limits)?;
                 }
@@ -109,7 +111,7 @@ impl Store {
         let parents = self
             .on_cache(move |inner, repository| {
                 let head = commit(repository, &id)?;
-                let names = Limits { blob_bytes: 0, ..inner.config.limits };
+                let names = RemoteLimits { blob_bytes: 0, ..inner.config.limits };
                 // Names alone, before anything else is done with trees that no Git would check out.
                 let tree = head.tree().map_err(failed)?;
                 match head.parents().next() {
@@ -138,7 +140,7 @@ impl Store {
         self.on_cache(move |inner, repository| {
             let theirs = commit(repository, &head)?.tree().map_err(failed)?;
             // Names alone: nothing else is done with a tree that no Git would check out.
-            tree::read(repository, &theirs, "", &Limits { blob_bytes: 0, ..inner.config.limits })?;
+            tree::read(repository, &theirs, "", &RemoteLimits { blob_bytes: 0, ..inner.config.limits })?;
             let Some(base) = base(repository, &branch, &head)? else { return Ok(None) };
             let base = base.tree().map_err(failed)?;
             let odb = repository.odb().map_err(failed)?;
@@ -167,7 +169,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::offered`].
-    pub async fn merged(&self, branch: &CommitId, head: &CommitId) -> Result<Merged, GitError> {
+    pub async fn merged(&self, branch: &CommitId, head: &CommitId) -> Result<MergeResult, GitError> {
         let (branch, head) = (branch.clone(), head.clone());
         self.on_cache(move |inner, repository| {
             let [ours, theirs] = [&branch, &head].map(|id| tree::root(repository, id));
@@ -176,7 +178,7 @@ impl Store {
             let (ours, theirs) = (ours?, theirs?);
             let large = too_large(repository, &base, [&ours, &theirs])?;
             if !large.is_empty() {
-                return Ok(Merged::Conflict(large));
+                return Ok(MergeResult::Conflict(large));
             }
             let mut options = MergeOptions::new();
             options.find_renames(false);
@@ -188,11 +190,11 @@ impl Store {
                     let entry = conflict.our.or(conflict.their).or(conflict.ancestor);
                     paths.extend(entry.map(|entry| String::from_utf8_lossy(&entry.path).into_owned()));
                 }
-                return Ok(Merged::Conflict(paths));
+                return Ok(MergeResult::Conflict(paths));
             }
             let id = index.write_tree_to(repository).map_err(failed)?;
             let merged = repository.find_tree(id).map_err(failed)?;
-            tree::read(repository, &merged, "", &inner.config.limits).map(Merged::Tree)
+            tree::read(repository, &merged, "", &inner.config.limits).map(MergeResult::Tree)
         })
         .await
     }
@@ -203,7 +205,7 @@ fn unlike(
     repository: &Repository,
     [one, other]: [&Tree<'_>; 2],
     at: &str,
-    limits: &Limits,
+    limits: &RemoteLimits,
     left: &mut usize,
 ) -> Result<(), GitError> {
     if at.split('/').count() > limits.depth {

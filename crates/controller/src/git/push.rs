@@ -1,7 +1,7 @@
 //! Compare-and-swap pushes: a branch moves only from the tip that the caller planned from.
 
 use super::commit::commit_id;
-use super::fault_injection::{Errand, Fate};
+use super::fault_injection::{RemoteCall, RemoteFault};
 use super::repo::{Remote, remember};
 use super::transport::Operation;
 use super::{GitError, RefName, Store, oid};
@@ -43,7 +43,7 @@ pub(super) struct Swap {
     pub(super) expected: Option<CommitId>,
     pub(super) new: Option<CommitId>,
     unless_moved: Option<(RefName, CommitId)>,
-    pub(super) fate: Fate,
+    pub(super) fate: RemoteFault,
 }
 
 impl Store {
@@ -65,7 +65,7 @@ impl Store {
             expected: expected.cloned(),
             new: Some(new.clone()),
             unless_moved: unless_moved.map(|(name, id)| (name.clone(), id.clone())),
-            fate: self.fate(Errand::Push(branch.clone())).await?,
+            fate: self.fate(RemoteCall::Push(branch.clone())).await?,
         })
         .await
     }
@@ -76,7 +76,7 @@ impl Store {
     /// As [`Self::push`].
     pub async fn delete_branch(&self, branch: &RefName, expected: &CommitId) -> Result<Pushed, GitError> {
         let (branch, expected) = (branch.clone(), Some(expected.clone()));
-        let fate = self.fate(Errand::Push(branch.clone())).await?;
+        let fate = self.fate(RemoteCall::Push(branch.clone())).await?;
         self.swap(Swap { branch, expected, new: None, unless_moved: None, fate }).await
     }
 

@@ -4,7 +4,7 @@
 
 use super::GitError;
 use super::http::{Answer, Ask, Http, Service, Version};
-use super::remote::Limits;
+use super::remote::RemoteLimits;
 use super::ssh::{Pipe, Ssh};
 use crate::manifest::ids::{CommitId, InvalidId};
 use crate::record::text::plain;
@@ -79,7 +79,7 @@ pub(super) struct Tips<'a> {
 }
 
 impl<'a> Tips<'a> {
-    pub(super) fn new(prefixes: &'a [&'a str], limits: &Limits) -> Self {
+    pub(super) fn new(prefixes: &'a [&'a str], limits: &RemoteLimits) -> Self {
         Self { prefixes, limit: limits.refs, found: BTreeMap::new() }
     }
 
@@ -108,7 +108,7 @@ pub(super) async fn over_http(
     http: &Http,
     speaks_v2: &AtomicBool,
     prefixes: &[&str],
-    limits: &Limits,
+    limits: &RemoteLimits,
 ) -> Result<BTreeMap<RefName, CommitId>, GitError> {
     let budget = http.budget(limits.advertisement_bytes);
     let mut tips = Tips::new(prefixes, limits);
@@ -135,7 +135,7 @@ pub(super) async fn over_http(
 pub(super) async fn over_ssh(
     ssh: &Arc<Ssh>,
     prefixes: &[&str],
-    limits: &Limits,
+    limits: &RemoteLimits,
 ) -> Result<BTreeMap<RefName, CommitId>, GitError> {
     let pipe = ssh.connect(Service::UploadPack, Version::V2, ssh.budget(limits.advertisement_bytes))?;
     let mut tips = Tips::new(prefixes, limits);

@@ -3,7 +3,7 @@
 use super::GitError;
 use super::fault_injection::FaultInjection;
 use super::refs::RefName;
-use super::signed::Signing;
+use super::signed::CommitSigning;
 use crate::manifest::ssh_url::{InvalidSshUrl, SshUrl};
 use futures::future::BoxFuture;
 use secrecy::SecretString;
@@ -100,7 +100,7 @@ pub struct RemoteConfig {
     /// Who we are behind SSH, and which hosts are believed. Without it no such server is asked.
     pub ssh: Option<SshIdentity>,
     /// What commits of the record are signed with, and whose are believed; all are, where there is none.
-    pub signing: Option<Signing>,
+    pub signing: Option<CommitSigning>,
     /// The list of who may sign the tip of main, as `ssh-keygen` reads it. Read anew each time; none, where nobody has to.
     pub signers_file: Option<PathBuf>,
     /// The OpenPGP keys of who may sign it, armoured, likewise. With both files whoever is in either may.
@@ -108,7 +108,7 @@ pub struct RemoteConfig {
     /// How long to wait.
     pub timeouts: Timeouts,
     /// How much to take.
-    pub limits: Limits,
+    pub limits: RemoteLimits,
     /// What goes wrong on purpose; only with a repository on this machine.
     pub fault_injection: Option<FaultInjection>,
 }
@@ -129,7 +129,7 @@ impl RemoteConfig {
             signers_file: None,
             keyring_file: None,
             timeouts: Timeouts::default(),
-            limits: Limits::default(),
+            limits: RemoteLimits::default(),
             fault_injection: None,
         }
     }
@@ -211,7 +211,7 @@ impl Default for Timeouts {
 
 /// How much of a repository is taken. What exceeds a limit is refused as a whole, a large blob alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct RemoteLimits {
     /// Refs below the prefixes that were asked for.
     pub refs: usize,
     /// Bytes of one list of refs.
@@ -228,7 +228,7 @@ pub struct Limits {
     pub packs: usize,
 }
 
-impl Default for Limits {
+impl Default for RemoteLimits {
     fn default() -> Self {
         Self {
             refs: 100_000,

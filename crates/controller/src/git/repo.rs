@@ -1,9 +1,9 @@
 //! The bare cache of one remote repository: made, mended, filled.
 
-use super::fault_injection::{self, Errand, Fate};
+use super::fault_injection::{self, RemoteCall, RemoteFault};
 use super::http::Http;
 use super::local::Local;
-use super::remote::{Limits, RemoteConfig, RemoteUrl};
+use super::remote::{RemoteConfig, RemoteLimits, RemoteUrl};
 use super::ssh::Ssh;
 use super::transport::{self, Line, Operation};
 use super::{GitError, RefName, compact, oid, refs};
@@ -90,14 +90,14 @@ impl Store {
             Remote::Server(Line::Http(http)) => refs::over_http(http, speaks_v2, prefixes, &config.limits).await,
             Remote::Server(Line::Ssh(ssh)) => refs::over_ssh(ssh, prefixes, &config.limits).await,
             Remote::Local(local) => {
-                let fate = self.fate(Errand::LookUp).await?;
+                let fate = self.fate(RemoteCall::LookUp).await?;
                 let (local, limits) = (Arc::clone(local), config.limits);
                 let owned: Vec<String> = prefixes.iter().map(|&prefix| prefix.to_owned()).collect();
                 let look_up = move || {
                     let prefixes: Vec<&str> = owned.iter().map(String::as_str).collect();
                     local.look_up(&prefixes, &limits)
                 };
-                self.heard(prefixes, remote.blocking(look_up).await?, &fate)
+                self.answered(prefixes, remote.blocking(look_up).await?, &fate)
             }
         }
     }
@@ -109,10 +109,10 @@ impl Store {
     /// `Away` also when a branch moved meanwhile so that the tip wanted was not sent; then nothing is remembered.
     /// `Corrupt` for a damaged pack, `Limit` for one too large, else as [`Self::ls_refs`].
     pub async fn fetch(&self, wants: &BTreeMap<RefName, CommitId>) -> Result<(), GitError> {
-        let fate = self.fate(Errand::Fetch).await?;
+        let fate = self.fate(RemoteCall::Fetch).await?;
         let (inner, wants) = (Arc::clone(&self.inner), wants.clone());
         self.inner.remote.blocking(move || inner.fetch(&wants)).await?;
-        if fate == Fate::Lost { Err(fault_injection::away(&Errand::Fetch)) } else { Ok(()) }
+        if fate == RemoteFault::Lost { Err(fault_injection::away(&RemoteCall::Fetch)) } else { Ok(()) }
     }
 
     /// Brings the past of a branch into the cache that was fetched without it; does nothing if it is there.
@@ -313,7 +313,7 @@ impl Inner {
         repository: &Repository,
         specs: &[String],
         depth: i32,
-        limits: &Limits,
+        limits: &RemoteLimits,
     ) -> Result<(), GitError> {
         let doing = format!("fetch from {}", self.config.url);
         let download = |url: &str, deadline: Instant| {

@@ -3,7 +3,7 @@
 //! A commit says with the line [`ADOPTS`] that a person, who has the key, has accepted all that lies behind it: there the
 //! looking back ends. Without such a commit each one has to be signed, as each was made on top of one that was looked at.
 
-use super::commit::{Draft, Signer, commit_id, seal};
+use super::commit::{CommitDraft, Signer, commit_id, seal};
 use super::history::{subject, time};
 use super::signed_payload::{Opened, open};
 use super::{GitError, Store, oid};
@@ -23,14 +23,14 @@ pub type Keys = Arc<BTreeSet<PublicKey>>;
 
 /// What commits of the record are signed with, and whose are believed.
 #[derive(Clone)]
-pub struct Signing {
+pub struct CommitSigning {
     /// The key of this installation.
     pub key: Arc<SigningKey>,
     /// All that are believed, its own too.
     pub trusted: Keys,
 }
 
-impl Signing {
+impl CommitSigning {
     /// Signs with `key`; believes it and `others`.
     #[must_use]
     pub fn new(key: Arc<SigningKey>, others: impl IntoIterator<Item = PublicKey>) -> Self {
@@ -39,7 +39,7 @@ impl Signing {
     }
 }
 
-impl fmt::Debug for Signing {
+impl fmt::Debug for CommitSigning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Signing").field("trusted", &self.trusted).finish_non_exhaustive()
     }
@@ -55,14 +55,14 @@ pub struct Sealed {
     /// When it was committed.
     pub time: DateTime<Utc>,
     /// What its signature is worth.
-    pub verdict: Verdict,
+    pub verdict: SignatureVerdict,
     /// Whether it says that all that lies behind it is accepted.
     pub adopts: bool,
 }
 
 /// What a signature is worth.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum SignatureVerdict {
     /// A key that counts has signed it.
     Trusted(PublicKey),
     /// A key that does not count has.
@@ -73,7 +73,7 @@ pub enum Verdict {
     Void(&'static str),
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for SignatureVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Trusted(key) => write!(f, "is signed by {}", key.fingerprint()),
@@ -88,7 +88,7 @@ impl Sealed {
     /// Whether a key that counts has signed it.
     #[must_use]
     pub fn is_trusted(&self) -> bool {
-        matches!(self.verdict, Verdict::Trusted(_))
+        matches!(self.verdict, SignatureVerdict::Trusted(_))
     }
 }
 
@@ -138,7 +138,7 @@ impl Store {
     /// `Missing` when a commit is not in the cache.
     pub async fn vouch(
         &self,
-        draft: Draft,
+        draft: CommitDraft,
         tip: &CommitId,
         of: Option<&CommitId>,
         key: Arc<SigningKey>,
@@ -158,7 +158,7 @@ impl Store {
             };
             let parents: Vec<&Commit<'_>> = [&newest].into_iter().chain(aside).collect();
             let body = format!("{}\n{ADOPTS}{tip}", draft.body).trim_start().to_owned();
-            seal(repository, &Draft { body, ..draft }, &root, &parents, Some(&Signer::Key(key))).map(commit_id)
+            seal(repository, &CommitDraft { body, ..draft }, &root, &parents, Some(&Signer::Key(key))).map(commit_id)
         })
         .await
     }
@@ -204,7 +204,7 @@ impl Walk<'_> {
     }
 }
 
-impl Verdict {
+impl SignatureVerdict {
     /// What a signature of `content` is worth where `keys` count.
     pub(super) fn of(signature: Option<&[u8]>, content: &[u8], keys: &BTreeSet<PublicKey>) -> Self {
         match sign::signed_by(signature, content) {
@@ -218,8 +218,8 @@ impl Verdict {
 
 fn look(repository: &Repository, commit: &Commit<'_>, keys: &BTreeSet<PublicKey>) -> Result<Sealed, GitError> {
     let verdict = match open(repository, commit)? {
-        Ok(Opened { signature, content }) => Verdict::of(signature.as_deref(), &content, keys),
-        Err(what) => Verdict::Void(what),
+        Ok(Opened { signature, content }) => SignatureVerdict::of(signature.as_deref(), &content, keys),
+        Err(what) => SignatureVerdict::Void(what),
     };
     let accepted = commit.parent_ids().next().map(|parent| format!("{ADOPTS}{parent}"));
     let message = String::from_utf8_lossy(commit.message_bytes());

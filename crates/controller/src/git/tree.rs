@@ -1,6 +1,6 @@
 //! A commit's tree as a value: path → bytes. Nothing is checked out, links and submodules are never followed.
 
-use super::remote::Limits;
+use super::remote::RemoteLimits;
 use super::{GitError, Store, oid};
 use crate::manifest::files::{Entry, Files, MAX_PARTS, MAX_PATH, RepoPath};
 use crate::manifest::ids::{BlobId, CommitId};
@@ -83,7 +83,12 @@ impl Store {
 }
 
 /// All entries of a tree; `at` is where it lies, empty or with a slash at the end.
-pub(super) fn read(repository: &Repository, tree: &Tree<'_>, at: &str, limits: &Limits) -> Result<Files, GitError> {
+pub(super) fn read(
+    repository: &Repository,
+    tree: &Tree<'_>,
+    at: &str,
+    limits: &RemoteLimits,
+) -> Result<Files, GitError> {
     let odb = repository.odb().map_err(|error| GitError::local("open the cache", error))?;
     let mut walk = Walk { repository, odb, limits, files: Files::new(), odd: Vec::new(), entries: 0, bytes: 0 };
     walk.visit(tree, at)?;
@@ -128,7 +133,7 @@ pub(super) fn directory<'r>(
 struct Walk<'r> {
     repository: &'r Repository,
     odb: Odb<'r>,
-    limits: &'r Limits,
+    limits: &'r RemoteLimits,
     files: Files,
     /// Entries whose names a path cannot hold: the path to show them at, the name.
     odd: Vec<(String, String)>,

@@ -1,8 +1,8 @@
 //! The clone that a person works in: where it came from, who they are, how they get in. Nothing of it is changed.
 
 use super::keygen::Keygen;
-use super::remote::{Limits, Login};
-use super::{GitError, Made, Person, authors};
+use super::remote::{Login, RemoteLimits};
+use super::{Authorship, GitError, Person, authors};
 use crate::manifest::files::{Had, RepoPath};
 use crate::manifest::ids::CommitId;
 use crate::record::text::plain;
@@ -86,11 +86,11 @@ impl WorkingCopy {
     ///
     /// # Errors
     /// `Missing` when it does not know, also outside of a clone; `Limit` when that is too long.
-    pub fn authors(&self, tip: &CommitId, before: &[BTreeMap<RepoPath, Had>]) -> Result<Vec<Made>, GitError> {
+    pub fn authors(&self, tip: &CommitId, before: &[BTreeMap<RepoPath, Had>]) -> Result<Vec<Authorship>, GitError> {
         let unknown = |_| GitError::Missing(format!("commit {tip} in a clone"));
         let place = self.place.as_ref().ok_or(()).map_err(unknown)?;
         let repository = Repository::open(&place.common).map_err(|error| GitError::commit(tip, error))?;
-        authors::authors(&repository, Limits::default().entries, tip, before)
+        authors::authors(&repository, RemoteLimits::default().entries, tip, before)
     }
 
     /// Asks the person's credential helpers (`credential.helper`, as Git itself does) who they are at `url`. A helper may

@@ -24,7 +24,7 @@ mod virtual_service;
 pub(super) use copies::{Copies, copies};
 
 use super::desired::{Router, TargetKind};
-use super::diagnostic::{Code, Diagnostic, Source};
+use super::diagnostic::{Code, Diagnostic, SourceText};
 use super::files::RepoPath;
 use super::ids::{Namespace, ObjectName};
 use super::object::{Kind, ObjectRef};
@@ -41,7 +41,7 @@ const PRIMARY: &str = "-primary";
 
 /// A rollout's file of the right shape, and the objects of its set as far as they could be read.
 pub(super) struct Case<'a> {
-    pub(super) source: &'a Source,
+    pub(super) source: &'a SourceText,
     pub(super) root: &'a Node,
     pub(super) namespace: &'a Namespace,
     pub(super) spec: &'a raw::RolloutSpec,

@@ -1,4 +1,4 @@
-//! Decisions: a person's word about one run, as a file of its own.
+//! Decisions: a person's decision about one run, as a file of its own.
 //!
 //! Path and content say the same thing twice, so that a merged file cannot mean something else than its name shows.
 
@@ -11,7 +11,7 @@ use super::{raw, schema};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// A person's word about one run.
+/// A person's decision about one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     /// The rollout.
@@ -85,7 +85,7 @@ impl DecisionAction {
 
 /// The longest reason, in characters.
 pub const MAX_REASON: usize = 1_024;
-/// The most objects that one word lets go.
+/// The most objects that one decision lets go.
 pub const MAX_OBJECTS: usize = 1_000;
 
 /// The name of a decision's file without its directory and number: `7-9ac41f02-tenth`, `7-9ac41f02-abort`.

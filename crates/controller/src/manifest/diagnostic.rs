@@ -240,7 +240,7 @@ pub fn few(all: impl Iterator<Item = String> + Clone, most: usize, between: &str
 
 /// A file that diagnostics can point into.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct SourceText {
     path: RepoPath,
     text: String,
     /// Where each line starts, in bytes.
@@ -252,7 +252,7 @@ pub struct Source {
 /// The most mistakes that are told of one file: nobody mends more at a time, and a hostile file could have a million.
 pub const MOST: usize = 100;
 
-impl Source {
+impl SourceText {
     /// The file at `path` with this content.
     #[must_use]
     pub fn new(path: RepoPath, text: String) -> Self {

@@ -40,7 +40,7 @@ pub struct Installation {
     /// What the record is signed with; none if it is not.
     pub signing: Option<Signing>,
     /// Its clusters.
-    pub clusters: BTreeMap<ClusterName, Cluster>,
+    pub clusters: BTreeMap<ClusterName, ClusterConfig>,
     /// Who answers the questions of checks.
     pub providers: BTreeMap<ProviderName, Provider>,
     /// The most that any policy may allow.
@@ -116,7 +116,7 @@ pub struct Signing {
 
 /// How a cluster is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Cluster {
+pub enum ClusterConfig {
     /// The cluster that the controller runs in, with its service account.
     InCluster,
     /// A kubeconfig file, its current context.
@@ -231,12 +231,12 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
 fn reached(
     clusters: BTreeMap<ClusterName, raw::Cluster>,
     mut wrong: impl FnMut(&str, Code, &str, &str),
-) -> BTreeMap<ClusterName, Cluster> {
+) -> BTreeMap<ClusterName, ClusterConfig> {
     let mut reached = BTreeMap::new();
     for (name, cluster) in clusters {
         match (cluster.in_cluster, cluster.kubeconfig_file) {
-            (Some(raw::InCluster {}), None) => drop(reached.insert(name, Cluster::InCluster)),
-            (None, Some(file)) => drop(reached.insert(name, Cluster::Kubeconfig(file.into()))),
+            (Some(raw::InCluster {}), None) => drop(reached.insert(name, ClusterConfig::InCluster)),
+            (None, Some(file)) => drop(reached.insert(name, ClusterConfig::Kubeconfig(file.into()))),
             (Some(_), Some(_)) | (None, None) => {
                 let pointer = format!("/spec/clusters/{name}");
                 wrong(
@@ -253,7 +253,7 @@ fn reached(
 
 #[cfg(test)]
 mod tests {
-    use super::{Cluster, Code, Provider, check_branch, check_url, parse};
+    use super::{ClusterConfig, Code, Provider, check_branch, check_url, parse};
 
     const GOOD: &str = "\
 apiVersion: tidegate.io/v1alpha1
@@ -270,7 +270,7 @@ spec:
         let installation = parse(&"installation.yaml".parse().unwrap(), GOOD.as_bytes()).unwrap();
         assert_eq!(installation.repository.branch, "main");
         assert_eq!(installation.repository.poll.as_secs(), 10);
-        assert_eq!(installation.clusters.values().next(), Some(&Cluster::InCluster));
+        assert_eq!(installation.clusters.values().next(), Some(&ClusterConfig::InCluster));
         assert!(installation.caps.allows_namespace(&"shop".parse().unwrap()));
         assert!(!installation.caps.allows_namespace(&"blog".parse().unwrap()));
     }

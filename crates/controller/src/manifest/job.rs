@@ -1,7 +1,7 @@
 //! The Jobs that stand before steps: each in a file of its own beside the rollout's, which no set lists. A run keeps them with
 //! its plan.
 
-use super::diagnostic::{Code, Diagnostic, Source};
+use super::diagnostic::{Code, Diagnostic, SourceText};
 use super::files::{Entry, Files, RepoPath};
 use super::ids::Namespace;
 use super::object::Kind;
@@ -39,7 +39,7 @@ fn named(spec: &raw::RolloutSpec) -> impl Iterator<Item = (String, &RepoPath)> {
 pub(super) fn read(
     files: &Files,
     rollout_file: &RepoPath,
-    source: &Source,
+    source: &SourceText,
     root: &Node,
     spec: &raw::RolloutSpec,
     namespace: &Namespace,

@@ -5,7 +5,7 @@ use super::diagnostic::{Code, Diagnostic, Mark, quoted};
 use super::duration::Span;
 use super::files::RepoPath;
 use super::ids::{ClusterName, Namespace, ScheduleName, TenantName};
-use super::proof::{By, Rule};
+use super::proof::{ApprovalRule, By};
 use super::raw::{Floors, Trust};
 use super::team::{Approver, Team, Teams};
 use super::yaml::{self, Dialect, Node, Parsed};
@@ -52,10 +52,10 @@ pub struct Tenant {
 impl Tenant {
     /// What proves a word, on a Git host with reviews as it is; none where whoever may write may decide.
     #[must_use]
-    pub fn rule(&self) -> Option<Rule> {
+    pub fn rule(&self) -> Option<ApprovalRule> {
         let approvers = self.approvers.iter().map(|name| name.to_string().to_ascii_lowercase()).collect();
         let asks = !self.approvers.is_empty() && self.trust != Trust::Writers;
-        asks.then_some(Rule { approvers, approvals: self.approvals, trust: self.trust, by: By::Reviews })
+        asks.then_some(ApprovalRule { approvers, approvals: self.approvals, trust: self.trust, by: By::Reviews })
     }
 }
 

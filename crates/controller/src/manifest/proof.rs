@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 /// What proves a word that lets a rollout go further: the approvers of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub struct Rule {
+pub struct ApprovalRule {
     /// Who may approve, in lower case: by their names on the Git host, where what begins with `@` is a team, or as the list of allowed
     /// signers names them. Empty: nobody.
     pub approvers: BTreeSet<String>,
@@ -41,7 +41,7 @@ impl By {
     }
 }
 
-impl Rule {
+impl ApprovalRule {
     /// Whether it names somebody, as the host calls them now.
     #[must_use]
     pub fn names(&self, login: &str) -> bool {
@@ -74,26 +74,26 @@ mod tests {
 
     #[test]
     fn of_two_rules_the_stricter_holds() {
-        let rule = |approvers: &[&str], approvals, trust| Rule {
+        let rule = |approvers: &[&str], approvals, trust| ApprovalRule {
             approvers: approvers.iter().map(|name| (*name).to_owned()).collect(),
             approvals,
             trust,
             by: By::default(),
         };
         let (one, other) = (rule(&["ana", "ben"], 1, Trust::Reviews), rule(&["ben", "eve"], 2, Trust::Merges));
-        assert_eq!(Rule::stricter(Some(&one), Some(&other)), Some(rule(&["ben"], 2, Trust::Reviews)));
-        assert_eq!(Rule::stricter(Some(&one), None), Some(one.clone()));
-        assert_eq!(Rule::stricter(None, Some(&other)), Some(other));
-        assert_eq!(Rule::stricter(None, None), None);
+        assert_eq!(ApprovalRule::stricter(Some(&one), Some(&other)), Some(rule(&["ben"], 2, Trust::Reviews)));
+        assert_eq!(ApprovalRule::stricter(Some(&one), None), Some(one.clone()));
+        assert_eq!(ApprovalRule::stricter(None, Some(&other)), Some(other));
+        assert_eq!(ApprovalRule::stricter(None, None), None);
         // What proves it is what the installation has now.
-        let signed = Rule { by: By::Signatures, ..one.clone() };
-        assert_eq!(Rule::stricter(Some(&one), Some(&signed)), Some(signed));
+        let signed = ApprovalRule { by: By::Signatures, ..one.clone() };
+        assert_eq!(ApprovalRule::stricter(Some(&one), Some(&signed)), Some(signed));
     }
 
     #[test]
     fn teams_are_what_begins_with_an_at_sign() {
         let approvers = ["ana", "@acme/shop", "@acme", "acme/shop"].map(str::to_owned).into();
-        let rule = Rule { approvers, approvals: 1, trust: Trust::Reviews, by: By::Reviews };
+        let rule = ApprovalRule { approvers, approvals: 1, trust: Trust::Reviews, by: By::Reviews };
         assert_eq!(rule.teams(), ["@acme/shop".parse().unwrap()].into());
         assert!(rule.names("Ana") && !rule.names("shop"));
     }

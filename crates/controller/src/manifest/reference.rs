@@ -59,7 +59,7 @@ impl fmt::Display for Referent {
 
 /// Whether pods start without it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Need {
+pub enum ReferenceNeed {
     /// They do not.
     Required,
     /// They do: `optional: true`.
@@ -76,7 +76,7 @@ pub struct Reference {
     /// Where in the template the name stands, as a JSON pointer.
     pub pointer: String,
     /// Whether pods start without it.
-    pub need: Need,
+    pub need: ReferenceNeed,
 }
 
 /// In an item of a list: where the reference is, its field with the name, what it is to.
@@ -116,7 +116,7 @@ pub fn references(template: &Value) -> Vec<Reference> {
         to: Referent::ServiceAccount,
         name: name.to_owned(),
         pointer: pointer.to_owned(),
-        need: Need::Required,
+        need: ReferenceNeed::Required,
     }));
     found
 }
@@ -128,7 +128,11 @@ fn each(template: &Value, place: &str, sources: &[Source], found: &mut Vec<Refer
         for (inside, field, to) in sources {
             let Some(source) = at(item, inside) else { continue };
             let Some(name) = source.get(field).and_then(Value::as_str) else { continue };
-            let need = if source.get("optional") == Some(&Value::Bool(true)) { Need::Optional } else { Need::Required };
+            let need = if source.get("optional") == Some(&Value::Bool(true)) {
+                ReferenceNeed::Optional
+            } else {
+                ReferenceNeed::Required
+            };
             let pointer = format!("{place}/{i}{inside}/{field}");
             found.push(Reference { to: *to, name: name.to_owned(), pointer, need });
         }

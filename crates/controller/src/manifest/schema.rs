@@ -3,7 +3,7 @@
 //! The schemas are made from the types of [`super::raw`], so that reading and documenting cannot drift apart. They are
 //! compiled in: no schema and no reference ever comes from a repository.
 
-use super::diagnostic::{Code, Diagnostic, MOST, Source, quoted};
+use super::diagnostic::{Code, Diagnostic, MOST, SourceText, quoted};
 use super::duration::Span;
 use super::files::RepoPath;
 use super::yaml::{Content, Node, Parsed};
@@ -129,7 +129,7 @@ pub fn read<T: File>(parsed: &Parsed) -> Result<T, Vec<Diagnostic>> {
     }
 }
 
-fn check<T: File>(source: &Source, root: &Node) -> Vec<Diagnostic> {
+fn check<T: File>(source: &SourceText, root: &Node) -> Vec<Diagnostic> {
     match root.text_at("/apiVersion") {
         Some(found) if found != raw::ApiVersion::TEXT => {
             let mark = root.locate("/apiVersion");
@@ -171,7 +171,7 @@ fn is_shape(kind: &ValidationErrorKind) -> bool {
     clippy::wildcard_enum_match_arm,
     reason = "the list is the library's; what our schemas do not use is shown as is"
 )]
-fn describe<T: File>(source: &Source, root: &Node, error: &ValidationError<'_>) -> Vec<Diagnostic> {
+fn describe<T: File>(source: &SourceText, root: &Node, error: &ValidationError<'_>) -> Vec<Diagnostic> {
     let pointer = error.instance_path().to_string();
     let at = |found: String, expected: String| source.at(root.locate(&pointer), Code::Schema, found, expected);
     let shown = root.at(&pointer).map(show).unwrap_or_default();
@@ -254,7 +254,7 @@ fn size(kind: &ValidationErrorKind, field: &str, shown: &str) -> Option<(String,
 }
 
 /// The first item of a list that stands in it before.
-fn twice(source: &Source, root: &Node, pointer: &str) -> Diagnostic {
+fn twice(source: &SourceText, root: &Node, pointer: &str) -> Diagnostic {
     let values: Vec<Value> = root.at(pointer).map(Node::items).unwrap_or_default().iter().map(Node::value).collect();
     let again = (1..values.len()).find(|i| values[..*i].contains(&values[*i])).unwrap_or_default();
     let pointer = format!("{pointer}/{again}");
@@ -263,7 +263,7 @@ fn twice(source: &Source, root: &Node, pointer: &str) -> Diagnostic {
 }
 
 fn unexpected_fields<T: File>(
-    source: &Source,
+    source: &SourceText,
     root: &Node,
     pointer: &str,
     error: &ValidationError<'_>,
@@ -433,7 +433,7 @@ fn choices<T: File>(error: &ValidationError<'_>) -> Vec<String> {
     variants.map(|all| all.iter().filter_map(|v| v.get("const")).map(plain).collect()).unwrap_or_default()
 }
 
-fn unknown_field(source: &Source, root: &Node, pointer: &str, field: &str, known: &[String]) -> Diagnostic {
+fn unknown_field(source: &SourceText, root: &Node, pointer: &str, field: &str, known: &[String]) -> Diagnostic {
     let mark = root.locate_key(pointer, field);
     let names: Vec<&str> = known.iter().map(String::as_str).collect();
     let expected = if names.is_empty() { "no field".to_owned() } else { format!("one of {}", names.join(", ")) };

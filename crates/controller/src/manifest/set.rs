@@ -7,7 +7,7 @@ pub use list::{Listed, MAX_FILES, Misplaced, list};
 
 use super::canonical::{self, MAX_INTEGER};
 use super::desired::{Set, Target};
-use super::diagnostic::{Code, Diagnostic, MOST, Mark, Source, quoted};
+use super::diagnostic::{Code, Diagnostic, MOST, Mark, SourceText, quoted};
 use super::files::{Files, RepoPath};
 use super::ids::{BlobId, Namespace, ObjectName, SetId};
 use super::object::{DOMAIN, Kind, Object, ObjectRef};
@@ -27,7 +27,7 @@ pub struct Item {
     /// The object.
     pub object: Object,
     /// Its file.
-    pub source: Arc<Source>,
+    pub source: Arc<SourceText>,
     /// Its place there.
     pub node: Node,
 }
@@ -222,7 +222,7 @@ fn read_file(parsed: yaml::Parsed, namespace: &Namespace, kinds: &[Kind], items:
     found
 }
 
-fn object(source: &Source, node: &Node, namespace: &Namespace, kinds: &[Kind]) -> Result<Object, Vec<Diagnostic>> {
+fn object(source: &SourceText, node: &Node, namespace: &Namespace, kinds: &[Kind]) -> Result<Object, Vec<Diagnostic>> {
     let mut found = Vec::new();
     let mut error = |mark: Mark, code, what: String, expected: &str| found.push(source.at(mark, code, what, expected));
     let (Some(api_version), Some(kind)) = (node.text_at("/apiVersion"), node.text_at("/kind")) else {
@@ -267,7 +267,7 @@ fn object(source: &Source, node: &Node, namespace: &Namespace, kinds: &[Kind]) -
     }
 }
 
-fn refused_kind(source: &Source, node: &Node, kinds: &[Kind], api_version: &str, kind: &str) -> Diagnostic {
+fn refused_kind(source: &SourceText, node: &Node, kinds: &[Kind], api_version: &str, kind: &str) -> Diagnostic {
     let mark = node.locate("/kind");
     let has = |field: &str| node.get(field).is_some_and(|data| !data.entries().is_empty());
     if api_version == "v1" && kind == "Secret" && (has("data") || has("stringData")) {
@@ -291,7 +291,7 @@ fn refused_kind(source: &Source, node: &Node, kinds: &[Kind], api_version: &str,
 }
 
 /// Mappings where mappings must be, and no marks of ours.
-fn shape(source: &Source, node: &Node, kind: Kind) -> Vec<Diagnostic> {
+fn shape(source: &SourceText, node: &Node, kind: Kind) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for pointer in kind.facts().mappings {
         let holds = node.at(pointer).is_some_and(|n| matches!(n.content, Content::Map(_)));
@@ -327,7 +327,7 @@ fn shape(source: &Source, node: &Node, kind: Kind) -> Vec<Diagnostic> {
 }
 
 /// Integers that JSON readers do not agree on.
-fn numbers(source: &Source, node: &Node, found: &mut Vec<Diagnostic>) {
+fn numbers(source: &SourceText, node: &Node, found: &mut Vec<Diagnostic>) {
     match &node.content {
         Content::Scalar(Value::Number(n)) => {
             let whole = n.as_i64().map(i64::unsigned_abs).or_else(|| n.as_u64());

@@ -8,7 +8,7 @@ mod mistaken;
 mod node;
 mod scalar;
 
-use super::diagnostic::{Code, Diagnostic, MOST, Mark, Source, quoted};
+use super::diagnostic::{Code, Diagnostic, MOST, Mark, SourceText, quoted};
 use super::files::RepoPath;
 pub use node::{Content, Key, Node};
 use serde_json::Value;
@@ -35,7 +35,7 @@ pub enum Dialect {
 #[derive(Debug, Clone)]
 pub struct Parsed {
     /// The file.
-    pub source: Source,
+    pub source: SourceText,
     /// Its documents that are not empty, as far as they could be read.
     pub documents: Vec<Node>,
     /// What is wrong. With any of these the documents serve to find more mistakes, never to act.
@@ -48,7 +48,7 @@ pub struct Parsed {
 #[must_use]
 pub fn parse(path: &RepoPath, bytes: &[u8], dialect: Dialect) -> Parsed {
     // The source goes on with it, so that whoever knows that it holds a secret can silence what is quoted.
-    let refused = |source: Source, diagnostic: Diagnostic| Parsed {
+    let refused = |source: SourceText, diagnostic: Diagnostic| Parsed {
         source,
         documents: Vec::new(),
         diagnostics: vec![diagnostic],
@@ -57,9 +57,9 @@ pub fn parse(path: &RepoPath, bytes: &[u8], dialect: Dialect) -> Parsed {
     if bytes.len() > MAX_BYTES {
         let found = format!("a file of {} bytes", bytes.len());
         let diagnostic = Diagnostic::of_file(path, Code::TooLarge, found, format!("at most {MAX_BYTES} bytes"));
-        return refused(Source::new(path.clone(), String::new()), diagnostic);
+        return refused(SourceText::new(path.clone(), String::new()), diagnostic);
     }
-    let source = Source::new(path.clone(), String::from_utf8_lossy(bytes).into_owned());
+    let source = SourceText::new(path.clone(), String::from_utf8_lossy(bytes).into_owned());
     if let Err(error) = std::str::from_utf8(bytes) {
         let (before, after) = bytes.split_at(error.valid_up_to());
         let mark = end_of(&String::from_utf8_lossy(before));
@@ -90,7 +90,7 @@ enum Odd {
 }
 
 /// The first character that has no place in a file: one that makes it unreadable, else one that cannot be seen.
-fn odd_character(source: &Source, dialect: Dialect) -> Option<(Diagnostic, Odd)> {
+fn odd_character(source: &SourceText, dialect: Dialect) -> Option<(Diagnostic, Odd)> {
     let mut unseen = None;
     let (mut mark, mut chars) = (Mark { line: 1, column: 1, length: 1 }, source.text().chars().peekable());
     while let Some(c) = chars.next() {
@@ -137,7 +137,7 @@ enum Frame {
 }
 
 struct Builder {
-    source: Source,
+    source: SourceText,
     dialect: Dialect,
     stack: Vec<Frame>,
     nodes: usize,
@@ -152,7 +152,7 @@ struct Builder {
 struct Stopped;
 
 impl Builder {
-    fn new(source: Source, dialect: Dialect, diagnostics: Vec<Diagnostic>) -> Self {
+    fn new(source: SourceText, dialect: Dialect, diagnostics: Vec<Diagnostic>) -> Self {
         Self { source, dialect, stack: vec![], nodes: 0, started: 0, documents: vec![], diagnostics, told: false }
     }
 

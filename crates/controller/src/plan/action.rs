@@ -95,7 +95,7 @@ impl SecretCopy {
     pub const CONTENT: &'static str = "copy";
 }
 
-/// A branch that asks for a person's word or proposes to undo a change on main.
+/// A branch that asks for a person's decision or proposes to undo a change on main.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proposal {
     /// For which rollout.

@@ -13,7 +13,7 @@ use crate::record::posture::Posture;
 use crate::record::state::RoleName;
 use crate::workload::compare;
 use crate::workload::inplace::{self, RenderError, Rendered};
-use crate::workload::live::Outcome;
+use crate::workload::live::WriteOutcome;
 use crate::workload::managers::{CLIENT_SIDE, FLAGGER};
 use crate::workload::routers::{self, nginx};
 use crate::workload::{layouts, owned};
@@ -126,7 +126,7 @@ fn managers(live: &Object) -> Vec<&str> {
 
 /// What first sight came to.
 #[derive(Debug)]
-pub enum FirstSight {
+pub enum Bootstrap {
     /// Everything is absent, or equal but for our marks.
     Clear,
     /// Nothing may be written, or not yet.
@@ -148,7 +148,7 @@ pub enum Against {
 ///
 /// # Errors
 /// When the posture cannot be rendered.
-pub fn first_sight(context: &Context<'_>, posture: &Posture, against: Against) -> Result<FirstSight, RenderError> {
+pub fn first_sight(context: &Context<'_>, posture: &Posture, against: Against) -> Result<Bootstrap, RenderError> {
     let (mut waits, mut needs, mut differing) = (Vec::new(), Vec::new(), Vec::new());
     let all = inplace::render(posture, &context.facts())?;
     for (reference, rendered) in &all {
@@ -170,7 +170,7 @@ pub fn first_sight(context: &Context<'_>, posture: &Posture, against: Against) -
         match (ask(context, wanted, rendered.role), live) {
             (Reply::Asked(need), _) => needs.push(need),
             (Reply::Wait(wait), _) => waits.push(wait),
-            (Reply::Refused(why), _) => return Ok(FirstSight::Refused(why)),
+            (Reply::Refused(why), _) => return Ok(Bootstrap::Refused(why)),
             (Reply::Allowed(result), Some(live)) => {
                 differing.extend(taken_over(context, posture, &result, live));
                 if against == Against::Live {
@@ -195,13 +195,13 @@ pub fn first_sight(context: &Context<'_>, posture: &Posture, against: Against) -
     if !needs.is_empty() {
         waits.push(Wait::new(Reason::Evidence, format!("{} server-side dry runs are on their way", needs.len())));
     }
-    Ok(if waits.is_empty() { FirstSight::Clear } else { FirstSight::Wait(waits, needs) })
+    Ok(if waits.is_empty() { Bootstrap::Clear } else { Bootstrap::Wait(waits, needs) })
 }
 
 /// Why what another has left, and only a run renders, leads requests to a candidate by now: so a canary Ingress may.
 fn led_past(context: &Context<'_>, all: &BTreeMap<ObjectRef, Rendered>) -> Option<String> {
     let only_a_runs = |name: &ObjectRef| Kind::ROUTES.contains(&name.kind) && !all.contains_key(name);
-    let left = exposure::carriers(context).into_iter().find(only_a_runs)?;
+    let left = exposure::routes(context).into_iter().find(only_a_runs)?;
     context.live.get(&left)?;
     match exposure::live_split(context) {
         Ok(split) if split.is_stable() => None,
@@ -234,7 +234,7 @@ pub enum Reply {
 #[must_use]
 pub fn ask(context: &Context<'_>, object: &Object, role: RoleName) -> Reply {
     // The API server would take it, and the run would say of each step that it exposes what it does not.
-    if exposure::carriers(context).first() == Some(object.reference())
+    if exposure::routes(context).first() == Some(object.reference())
         && let Some(wait) = out_of_turn(context)
     {
         return Reply::Wait(wait);
@@ -252,18 +252,18 @@ pub fn ask(context: &Context<'_>, object: &Object, role: RoleName) -> Reply {
     };
     let reference = object.reference();
     match &answer.outcome {
-        Outcome::Done(Some(result)) => Reply::Allowed(result.clone()),
-        Outcome::Done(None) => Reply::Allowed(Box::new(object.clone())),
-        Outcome::Refused(why) => Reply::Refused(format!("{reference}: {why}")),
-        Outcome::Conflict { manager, fields } => Reply::Wait(Wait::new(
+        WriteOutcome::Done(Some(result)) => Reply::Allowed(result.clone()),
+        WriteOutcome::Done(None) => Reply::Allowed(Box::new(object.clone())),
+        WriteOutcome::Refused(why) => Reply::Refused(format!("{reference}: {why}")),
+        WriteOutcome::Conflict { manager, fields } => Reply::Wait(Wait::new(
             Reason::FieldConflict,
             format!("{reference}: {manager} owns {} with other values", fields.join(", ")),
         )),
-        Outcome::Forbidden(why) => Reply::Wait(Wait::new(Reason::Forbidden, format!("{reference}: {why}"))),
-        Outcome::MissingKind(kind) => {
+        WriteOutcome::Forbidden(why) => Reply::Wait(Wait::new(Reason::Forbidden, format!("{reference}: {why}"))),
+        WriteOutcome::MissingKind(kind) => {
             Reply::Wait(Wait::new(Reason::CrdMissing, format!("the cluster does not serve {kind}")))
         }
-        Outcome::Stale(_) | Outcome::Retriable(_) => {
+        WriteOutcome::Stale(_) | WriteOutcome::Retriable(_) => {
             let why = format!("{reference}: the dry run is asked again");
             Reply::Wait(Wait::new(Reason::Evidence, why))
         }
@@ -279,7 +279,7 @@ fn taken_over(context: &Context<'_>, posture: &Posture, result: &Object, live: &
     let set = context.facts().sets.get(&posture.stable.set);
     let is_copy = set.is_some_and(|set| layouts::copies(set, live.reference()));
     let compared = |object: &Object| {
-        let mut object = routers::left::without_copies(router, object, &copy);
+        let mut object = routers::leftover::without_copies(router, object, &copy);
         if is_copy {
             section(object.value_mut(), &["metadata"]).retain(|part, _| part != "labels" && part != "annotations");
         }

@@ -15,9 +15,9 @@ use crate::manifest::duration::Span;
 use crate::manifest::ids::StepName;
 use crate::manifest::object::APPLIED;
 use crate::record::history;
-use crate::record::state::{Clock, Phase, Rest, Run, Standing, Stop, Then};
+use crate::record::state::{Phase, Position, Rest, Run, Serving, StepClock, Then};
 use crate::rules::{Rule, holds};
-use crate::workload::live::Outcome;
+use crate::workload::live::WriteOutcome;
 use crate::workload::routers;
 
 /// Why a run goes back, and where that ends.
@@ -131,9 +131,10 @@ pub fn turn(draft: &mut Draft<'_>, run: &Run, turn: Turn) {
 
 /// Says that a run goes back. It does once that is recorded.
 pub fn record_turn(draft: &mut Draft<'_>, turn: Turn) {
-    let stop = Stop { step: StepName::fixed("split"), seq: draft.state.seq + 1, clock: Clock::entered(draft.now()) };
+    let position =
+        Position { step: StepName::fixed("split"), seq: draft.state.seq + 1, clock: StepClock::entered(draft.now()) };
     let what = format!("goes back: {}", turn.why);
-    draft.enter(Phase::Reverting { stop, why: turn.why, then: turn.then }, what);
+    draft.enter(Phase::Reverting { position, why: turn.why, then: turn.then }, what);
 }
 
 /// Plans the retreat; says whether live was read back, marked and serving.
@@ -157,16 +158,16 @@ fn failed_before(draft: &Draft<'_>, verb: &Verb) -> Option<Wait> {
     let digest = object.annotation(APPLIED)?.to_owned();
     let answer = draft.input.evidence.writes.get(&(object.reference().clone(), digest))?;
     let why = match &answer.outcome {
-        Outcome::Done(_) | Outcome::Stale(_) => return None,
-        Outcome::Conflict { manager, fields } => format!("{manager} owns {}", fields.join(", ")),
-        Outcome::MissingKind(kind) => format!("the cluster does not serve {kind}"),
-        Outcome::Refused(why) | Outcome::Forbidden(why) | Outcome::Retriable(why) => why.clone(),
+        WriteOutcome::Done(_) | WriteOutcome::Stale(_) => return None,
+        WriteOutcome::Conflict { manager, fields } => format!("{manager} owns {}", fields.join(", ")),
+        WriteOutcome::MissingKind(kind) => format!("the cluster does not serve {kind}"),
+        WriteOutcome::Refused(why) | WriteOutcome::Forbidden(why) | WriteOutcome::Retriable(why) => why.clone(),
     };
     Some(Wait::new(Reason::RetreatBlocked, format!("{}: {why}", object.reference())).since(answer.at))
 }
 
 /// A run on its way back.
-pub fn reverting(draft: &mut Draft<'_>, stop: &Stop, why: &str, then: Then) {
+pub fn reverting(draft: &mut Draft<'_>, position: &Position, why: &str, then: Then) {
     let (Some(run), Some(plan)) = (draft.state.run.clone(), draft.plan.clone()) else {
         let why = "the record names a run that goes back, but its plan is not on the state branch";
         draft.waits.push(Wait::new(Reason::RecordUnreadable, why));
@@ -175,10 +176,10 @@ pub fn reverting(draft: &mut Draft<'_>, stop: &Stop, why: &str, then: Then) {
     let turn = Turn { why: why.to_owned(), then };
     let roles = draft.roles(&run);
     let [drain, retire] = procedure::back(&plan, run.route, &roles);
-    match stop.step.as_str() {
+    match position.step.as_str() {
         "retire" => retiring(draft, &plan, &run, &retire, &turn),
         "return" => {
-            if go_back(draft, &run, &turn) && drained(draft, &plan, &run, &drain, stop) {
+            if go_back(draft, &run, &turn) && drained(draft, &plan, &run, &drain, position) {
                 next(draft, &retire, &turn);
             }
         }
@@ -192,38 +193,39 @@ pub fn reverting(draft: &mut Draft<'_>, stop: &Stop, why: &str, then: Then) {
 
 fn next(draft: &mut Draft<'_>, step: &Step, turn: &Turn) {
     draft.allow(step.posture.clone());
-    let stop = Stop { step: step.name.clone(), seq: draft.state.seq + 1, clock: Clock::entered(draft.now()) };
+    let position =
+        Position { step: step.name.clone(), seq: draft.state.seq + 1, clock: StepClock::entered(draft.now()) };
     let what = match step.name.as_str() {
         "return" => "all traffic on stable",
         _ => "the candidate retires",
     };
-    draft.enter(Phase::Reverting { stop, why: turn.why.clone(), then: turn.then }, what);
+    draft.enter(Phase::Reverting { position, why: turn.why.clone(), then: turn.then }, what);
 }
 
 /// Requests in flight on the candidate have had their time, counted from when the route is in force: until then more come.
-fn drained(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step, stop: &Stop) -> bool {
+fn drained(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step, position: &Position) -> bool {
     if step.soak == Span::ZERO {
         return true;
     }
-    if stop.clock.exposed.is_none() {
+    if position.clock.exposed.is_none() {
         let context = draft.context(plan, None, None);
         // A route that somebody deleted sends nobody anywhere; *retire* makes it again.
-        let there = exposure::carriers(&context).first().is_some_and(|carrier| context.live.get(carrier).is_some());
+        let there = exposure::routes(&context).first().is_some_and(|route| context.live.get(route).is_some());
         // A route that is refused may never come into force, as when it names what cannot be served: *retire* takes the
         // candidate's name out, and waits for that.
-        let standing = exposure::standing(&context);
-        let refused = matches!(standing, routers::Standing::Refused { .. } | routers::Standing::Barred { .. });
+        let standing = exposure::status(&context);
+        let refused = matches!(standing, routers::RouteStatus::Refused { .. } | routers::RouteStatus::Barred { .. });
         if let Some(wait) = converge::not_in_force(&context).filter(|_| there && !refused) {
             draft.waits.push(wait);
             return false;
         }
-        let clock = Clock { exposed: Some(draft.now()), ..stop.clock };
+        let clock = StepClock { exposed: Some(draft.now()), ..position.clock };
         draft.state.phase = with_clock(&draft.state.phase, clock);
         draft.note(if refused { "the route back is refused" } else { "the route back is in force" });
         draft.wake(draft.now());
         return false;
     }
-    let wait = procedure::soaking(plan, run, step, &stop.clock, draft.now(), &draft.input.gaps).ok();
+    let wait = procedure::soaking(plan, run, step, &position.clock, draft.now(), &draft.input.gaps).ok();
     let over = wait.is_none();
     draft.waits.extend(wait);
     over
@@ -254,7 +256,7 @@ pub fn end(draft: &mut Draft<'_>, run: &Run, turn: &Turn) {
     let what = format!("run {} ended: {:?}: {}", run.id, outcome_of(turn.then), turn.why);
     match turn.then {
         Then::Failed => {
-            draft.enter(Phase::Failed { why: turn.why.clone(), since: now, standing: Standing::Stable }, what);
+            draft.enter(Phase::Failed { why: turn.why.clone(), since: now, standing: Serving::Stable }, what);
         }
         Then::Reverted | Then::Aborted | Then::Unmeasured | Then::NextRun => {
             draft.enter(Phase::Steady { how: Rest::Reverted, since: now }, what);

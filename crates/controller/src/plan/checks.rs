@@ -3,14 +3,14 @@
 use super::draft::Draft;
 use super::procedure::{self, Roles, Step};
 use super::report::{Reason, Wait};
-use crate::analysis::judge::{self, Inquiry, Known, Subject, Verdict};
+use crate::analysis::judge::{self, CheckState, Inquiry, Subject, Verdict};
 use crate::analysis::proxy;
 use crate::analysis::sides::{Side, Sides};
 use crate::manifest::desired::{Away, By, Check, Criterion, OnAway, OnNoData, Plan};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{CheckName, Namespace, ObjectName, PodsDigest};
 use crate::record::posture::Naming;
-use crate::record::state::{Checked, RoleName, Run, Stop, Time};
+use crate::record::state::{Checked, Position, RoleName, Run, Time};
 use crate::record::text::plain;
 use crate::workload::layouts::suffixed;
 use crate::workload::routers::Services;
@@ -31,7 +31,7 @@ pub struct Measured {
     /// Since when providers are away for which the run holds, by the checks that say for how long it does.
     pub away: BTreeMap<CheckName, Time>,
     /// Why the run goes back though nothing speaks against the version.
-    pub unheard: Option<String>,
+    pub unanswered: Option<String>,
 }
 
 /// Whether a step has been in force for as long as it has to.
@@ -46,9 +46,9 @@ pub enum Soak {
 /// Looks at the checks of a step that has been in force `since` then. A step that was skipped, and one that is not in force
 /// yet, has none.
 #[must_use]
-pub fn measure(draft: &Draft<'_>, plan: &Plan, run: &Run, step: &Step, stop: &Stop, soak: Soak) -> Measured {
+pub fn measure(draft: &Draft<'_>, plan: &Plan, run: &Run, step: &Step, position: &Position, soak: Soak) -> Measured {
     let mut measured = Measured::default();
-    let Some(exposed) = stop.clock.exposed else { return measured };
+    let Some(exposed) = position.clock.exposed else { return measured };
     if procedure::is_skipped(run, step) {
         return measured;
     }
@@ -81,12 +81,12 @@ fn one(draft: &Draft<'_>, measured: &mut Measured, subject: Subject<'_>, name: &
     let next = judge::next(check, subject.since, now);
     measured.next = Some(measured.next.map_or(next, |other| other.min(next)));
     let verdict = match judge::look(check, name, subject, now, &draft.input.evidence.readings) {
-        Known::Says(verdict) => verdict,
-        Known::Said(verdict, questions) => {
+        CheckState::Says(verdict) => verdict,
+        CheckState::Said(verdict, questions) => {
             measured.questions.extend(questions);
             verdict
         }
-        Known::Lacks(questions) => {
+        CheckState::Lacks(questions) => {
             // Until somebody answers, nothing is known to have changed.
             measured.away.extend(since_away(draft, name).map(|since| (name.clone(), since)));
             measured.questions.extend(questions);
@@ -134,7 +134,7 @@ fn patience(
     let waited = procedure::observed(since, draft.now(), &draft.input.gaps);
     measured.away.insert(name.clone(), since);
     if waited >= after {
-        measured.unheard.get_or_insert(format!("{why}, for {after}"));
+        measured.unanswered.get_or_insert(format!("{why}, for {after}"));
         return None;
     }
     let ends = draft.now() + Span::from_secs(after.as_secs() - waited.as_secs()).delta();
@@ -149,19 +149,19 @@ fn since_away(draft: &Draft<'_>, name: &CheckName) -> Option<Time> {
 
 /// What the checks of the step that a run stands on have said last, for people.
 #[must_use]
-pub fn last_words(draft: &Draft<'_>, plan: &Plan, run: &Run) -> Vec<Checked> {
+pub fn last_verdicts(draft: &Draft<'_>, plan: &Plan, run: &Run) -> Vec<Checked> {
     let steps = procedure::forward(plan, run.route, &draft.roles(run));
-    let stop = draft.state.phase.stop();
-    let Some((step, since)) = stop.and_then(|stop| {
-        let step = steps.iter().find(|step| step.name == stop.step)?;
-        Some((step, settled(stop.clock.exposed?, plan, step)?))
+    let position = draft.state.phase.position();
+    let Some((step, since)) = position.and_then(|position| {
+        let step = steps.iter().find(|step| step.name == position.step)?;
+        Some((step, settled(position.clock.exposed?, plan, step)?))
     }) else {
         return Vec::new();
     };
     let (about, sides) = (draft.about(run, &step.name), run_sides(draft, plan, run));
     let subject = Subject { about: &about, sides: &sides, since, over: None };
     let said = |name: &CheckName| {
-        let says = judge::last_word(plan.checks.get(name)?, name, subject, &draft.input.evidence.readings);
+        let says = judge::last_verdict(plan.checks.get(name)?, name, subject, &draft.input.evidence.readings);
         Some(Checked { check: name.clone(), says: plain(&says) })
     };
     step.checks.iter().filter_map(said).collect()

@@ -8,11 +8,11 @@ use crate::manifest::object::{Kind, OWNER, Object, ObjectRef, RETREATED, ROLE, S
 use crate::record::posture::{Naming, Posture, PostureDigest, Split};
 use crate::record::state::{Deletions, Owned, RoleName, Time};
 use crate::workload::compare;
-use crate::workload::inplace::Facts;
+use crate::workload::inplace::InPlaceFacts;
 use crate::workload::layouts;
 use crate::workload::live::{Expects, LiveState};
 use crate::workload::owned;
-use crate::workload::routers::{self, View};
+use crate::workload::routers::{self, RouteView};
 use std::sync::Arc;
 
 /// One rollout in one cluster, with the plan that is in force.
@@ -94,8 +94,8 @@ impl<'a> Context<'a> {
 
     /// Where the traffic room looks.
     #[must_use]
-    pub fn view(&self) -> View<'a> {
-        View {
+    pub fn view(&self) -> RouteView<'a> {
+        RouteView {
             live: self.live,
             namespace: self.namespace(),
             target: &self.plan.target.name,
@@ -120,8 +120,8 @@ impl<'a> Context<'a> {
 
     /// What a rendering needs.
     #[must_use]
-    pub fn facts(&self) -> Facts<'a> {
-        Facts {
+    pub fn facts(&self) -> InPlaceFacts<'a> {
+        InPlaceFacts {
             plan: self.plan,
             base: self.base,
             sets: &self.input.sets,

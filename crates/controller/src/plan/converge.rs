@@ -202,9 +202,9 @@ impl<'a> Pass<'a> {
         // no more than live does. Of what cannot be read nobody knows how much that is.
         let split = &self.posture.split;
         let lowers = split.is_stable() || live_split.is_ok_and(|live| split.within(&live));
-        for carrier in exposure::carriers(self.context) {
-            let Some(rendered) = self.rendered.get(&carrier) else { continue };
-            if let Some(live) = self.context.live.get(&carrier) {
+        for route in exposure::routes(self.context) {
+            let Some(rendered) = self.rendered.get(&route) else { continue };
+            if let Some(live) = self.context.live.get(&route) {
                 let claimed = super::adopt::claimed_by_others(self.context, live).is_some();
                 if claimed
                     || compare::differs(&rendered.object, live).is_empty()
@@ -213,7 +213,7 @@ impl<'a> Pass<'a> {
                     continue;
                 }
                 if lowers {
-                    self.apply(&carrier, Class::Retreat, "exposure back to the record");
+                    self.apply(&route, Class::Retreat, "exposure back to the record");
                 } else {
                     self.bring_down(live);
                 }

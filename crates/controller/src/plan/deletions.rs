@@ -12,7 +12,7 @@ use super::report::{Reason, Wait};
 use super::requests::{self, Lies};
 use super::tracked;
 use super::versions;
-use crate::gate::decisions::Word;
+use crate::gate::decisions::Accepted;
 use crate::manifest::decision::{DecisionAction, MAX_OBJECTS};
 use crate::manifest::desired::{Rollout, Set};
 use crate::manifest::diagnostic::few;
@@ -20,7 +20,9 @@ use crate::manifest::ids::{CommitId, RunId, SetId};
 use crate::manifest::object::ObjectRef;
 use crate::manifest::proof::By;
 use crate::record::branches::Asks;
-use crate::record::state::{Answer, Consent, Consumed, Deletions, Phase, Pull, Question, Said, Void};
+use crate::record::state::{
+    Consent, Consumed, DeletionAnswer, DeletionQuestion, DeletionVerdict, Deletions, Phase, Pull, Void,
+};
 use crate::record::text::plain;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -71,9 +73,9 @@ impl Sorted {
         for object in going {
             match said.said_of(&object, version) {
                 None => sorted.open.insert(object),
-                Some(Said::Yes(_)) => sorted.let_go.insert(object),
-                Some(Said::No) => sorted.denied.insert(object),
-                Some(Said::Again) => sorted.again.insert(object),
+                Some(DeletionVerdict::Yes(_)) => sorted.let_go.insert(object),
+                Some(DeletionVerdict::No) => sorted.denied.insert(object),
+                Some(DeletionVerdict::Again) => sorted.again.insert(object),
             };
         }
         sorted
@@ -86,7 +88,7 @@ impl Sorted {
             || self.is_too_much() && self.open.contains(object)
     }
 
-    /// Whether it goes by a person's word alone.
+    /// Whether it goes by a person's decision alone.
     #[must_use]
     pub fn goes_by_word(&self, object: &ObjectRef) -> bool {
         self.let_go.contains(object)
@@ -155,26 +157,26 @@ fn keep(draft: &mut Draft<'_>, set: Option<&Set>) {
     draft.state.deletions.keep(has);
 }
 
-/// A word about deletions that nobody has asked for, or that lists other objects: it does not count, and is not looked at again. It would
+/// A decision about deletions that nobody has asked for, or that lists other objects: it does not count, and is not looked at again. It would
 /// count some day, when nobody thinks of it any more.
-pub fn void(draft: &mut Draft<'_>, Word { mut consumed, .. }: Word, why: &str) {
+pub fn void(draft: &mut Draft<'_>, Accepted { mut consumed, .. }: Accepted, why: &str) {
     let head = requests::beside(draft, &consumed.path);
     consumed.void = Some(Void { why: plain(why), through: None, head });
     draft.note(format!("{} does not count: {why}", consumed.action));
     draft.state.consumed.push(consumed);
 }
 
-/// At rest: asks people about what would go beyond the policy's limit, and follows their word about just that.
-pub fn settle(draft: &mut Draft<'_>, words: Vec<Word>) {
+/// At rest: asks people about what would go beyond the policy's limit, and follows their decision about just that.
+pub fn settle(draft: &mut Draft<'_>, accepted: Vec<Accepted>) {
     let Going { removed, replaced } = std::mem::take(&mut draft.going);
     let Some(left) = removed.left.filter(|_| !tracked::is_unread(draft.input, &draft.waits)) else { return };
     forget(draft, &left);
     let mut question = question(draft, removed.free, replaced);
     let asked = draft.state.deletions.asked.clone();
-    // Nothing follows from the request, and it is not asked for anew, until it is known whose word it is that lies there.
-    let is_same = question.as_ref().map(Question::what) == asked.as_ref().map(Question::what);
+    // Nothing follows from the request, and it is not asked for anew, until it is known whose decision it is that lies there.
+    let is_same = question.as_ref().map(DeletionQuestion::what) == asked.as_ref().map(DeletionQuestion::what);
     let unprotected = question.as_ref().and_then(|_| guard::unprotected(draft));
-    let waits = unprotected.is_some() && !words.is_empty();
+    let waits = unprotected.is_some() && !accepted.is_empty();
     draft.waits.extend(unprotected.clone());
     if question.is_some() {
         guard::tell_unprovable(draft);
@@ -183,16 +185,16 @@ pub fn settle(draft: &mut Draft<'_>, words: Vec<Word>) {
         tell(draft);
         return;
     }
-    for word in words {
-        match covers(&word, question.as_ref(), asked.as_ref()) {
+    for accepted in accepted {
+        match covers(&accepted, question.as_ref(), asked.as_ref()) {
             // Who may write to the branch is not known yet.
             Ok(()) if unprotected.is_some() => {}
             Ok(()) => {
                 if let Some(question) = question.take() {
-                    follow(draft, word, question);
+                    follow(draft, accepted, question);
                 }
             }
-            Err(why) => void(draft, word, &why),
+            Err(why) => void(draft, accepted, &why),
         }
     }
     match question {
@@ -204,7 +206,11 @@ pub fn settle(draft: &mut Draft<'_>, words: Vec<Word>) {
 
 /// What people have to be asked: one thing at a time. What main has again they are not asked about, nor about more objects than a record
 /// has room for.
-fn question(draft: &Draft<'_>, mut removed: BTreeSet<ObjectRef>, replaced: BTreeSet<ObjectRef>) -> Option<Question> {
+fn question(
+    draft: &Draft<'_>,
+    mut removed: BTreeSet<ObjectRef>,
+    replaced: BTreeSet<ObjectRef>,
+) -> Option<DeletionQuestion> {
     let promoted = draft.state.promoted.as_ref().map(|promoted| &promoted.set);
     let next = comes(draft).map(|wanted| &wanted.set.id);
     removed.retain(|object| comes(draft).is_none_or(|wanted| !wanted.set.objects.contains_key(object)));
@@ -214,7 +220,7 @@ fn question(draft: &Draft<'_>, mut removed: BTreeSet<ObjectRef>, replaced: BTree
         let sorted = Sorted::of(draft.input, &draft.state.deletions, version, going);
         let (limit, objects) = (sorted.limit, sorted.questionable());
         let fits = !objects.is_empty() && objects.len() + spoken_of <= MAX_OBJECTS;
-        fits.then_some(Question { objects, limit, successor, pull: None, unkept: false })
+        fits.then_some(DeletionQuestion { objects, limit, successor, pull: None, unkept: false })
     })
 }
 
@@ -223,20 +229,24 @@ fn comes<'a>(draft: &Draft<'a>) -> Option<&'a Arc<Rollout>> {
     draft.wanted().filter(|wanted| idle::refused(draft, wanted).is_none())
 }
 
-/// Whether a word lets all go that people have to be asked about, and they were asked about all of it; why not.
-fn covers(word: &Word, question: Option<&Question>, asked: Option<&Question>) -> Result<(), String> {
-    let DecisionAction::Delete { objects, successor } = &word.decision.action else { return Ok(()) };
+/// Whether a decision lets all go that people have to be asked about, and they were asked about all of it; why not.
+fn covers(
+    accepted: &Accepted,
+    question: Option<&DeletionQuestion>,
+    asked: Option<&DeletionQuestion>,
+) -> Result<(), String> {
+    let DecisionAction::Delete { objects, successor } = &accepted.decision.action else { return Ok(()) };
     let question = question.ok_or("nothing is to go any more that the policy does not let go")?;
     question.answered(objects, successor.as_ref())?;
     let was_asked = asked.is_some_and(|asked| question.objects.is_subset(&asked.objects));
     if was_asked { Ok(()) } else { Err("something else would go by now, which nobody was asked about".to_owned()) }
 }
 
-/// Counts the word. What it lets go may go once that is recorded: what people were asked, whatever else it lists.
-fn follow(draft: &mut Draft<'_>, word: Word, question: Question) {
-    let Consumed { by, at, proof, proven, .. } = word.consumed.clone();
-    draft.state.deletions.answer(question, Said::Yes(Consent { by, at, proof, proven }));
-    draft.count(word.consumed);
+/// Counts the decision. What it lets go may go once that is recorded: what people were asked, whatever else it lists.
+fn follow(draft: &mut Draft<'_>, accepted: Accepted, question: DeletionQuestion) {
+    let Consumed { by, at, proof, proven, .. } = accepted.consumed.clone();
+    draft.state.deletions.answer(question, DeletionVerdict::Yes(Consent { by, at, proof, proven }));
+    draft.count(accepted.consumed);
     draft.waits.retain(|wait| wait.reason != Reason::TooManyDeletions);
     draft.wake(draft.now());
 }
@@ -250,8 +260,8 @@ fn forget(draft: &mut Draft<'_>, left: &BTreeSet<ObjectRef>) {
     let wanted = comes(draft);
     let going = wanted.map(|wanted| versions::going(&draft.naming, wanted, promoted)).unwrap_or_default();
     let is_proof_asked = proof::rule(draft).is_some();
-    let lasts = |Answer { objects, successor, said }: &Answer| {
-        let lacks_proof = is_proof_asked && matches!(said, Said::Yes(Consent { proven: None, .. }));
+    let lasts = |DeletionAnswer { objects, successor, said }: &DeletionAnswer| {
+        let lacks_proof = is_proof_asked && matches!(said, DeletionVerdict::Yes(Consent { proven: None, .. }));
         !lacks_proof
             && match successor {
                 None => !objects.is_disjoint(left),
@@ -266,7 +276,7 @@ fn forget(draft: &mut Draft<'_>, left: &BTreeSet<ObjectRef>) {
 }
 
 /// Asks, once for each list.
-fn ask(draft: &mut Draft<'_>, question: Question) {
+fn ask(draft: &mut Draft<'_>, question: DeletionQuestion) {
     let run = draft.state.current();
     let name = requests::name(draft, &run, Asks::Delete);
     let known = draft.state.deletions.asked.take();
@@ -274,7 +284,7 @@ fn ask(draft: &mut Draft<'_>, question: Question) {
     let same = known.filter(|known| known.objects == question.objects && known.successor == question.successor);
     // A run that has ended since was another one's last.
     let pull = same.and_then(|known| known.pull).filter(|pull| pull.branch == name);
-    draft.state.deletions.asked = Some(Question { pull: pull.clone(), unkept, ..question });
+    draft.state.deletions.asked = Some(DeletionQuestion { pull: pull.clone(), unkept, ..question });
     let unsure = request(draft, &run, &name, pull);
     draft.waits.extend(unsure);
 }
@@ -321,7 +331,7 @@ fn gone(draft: &mut Draft<'_>, pull: &Pull) -> Option<Wait> {
     match objection {
         None => {
             let question = draft.state.deletions.asked.take()?;
-            draft.state.deletions.answer(question, Said::No);
+            draft.state.deletions.answer(question, DeletionVerdict::No);
             draft.note("the deletions were denied: their branch was deleted unmerged");
         }
         Some(why) => {

@@ -19,7 +19,7 @@ pub fn objection(draft: &Draft<'_>, pull: &Pull, what: impl Display) -> Result<O
     }
     match draft.input.evidence.denials.get(&(pull.branch.clone(), pull.head.clone())) {
         Some(Denial::No) => Ok(None),
-        Some(Denial::Unheard(why)) => Ok(Some(why.clone())),
+        Some(Denial::NotAuthorized(why)) => Ok(Some(why.clone())),
         Some(Denial::Unknown(why)) => {
             let why = format!("who closed the pull request for {what} is not known: {why}");
             Err(Wait::new(Reason::ProofUnavailable, why))

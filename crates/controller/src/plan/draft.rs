@@ -91,7 +91,7 @@ pub struct Draft<'a> {
     what: Vec<String>,
     /// Nothing of the rollout is left: its record ends, for this reason.
     pub removed: Option<String>,
-    /// A person's word that takes the run back.
+    /// A person's decision that takes the run back.
     pub aborted: Option<String>,
     /// What was live and becomes the stable version.
     pub adopted: Option<Arc<Set>>,
@@ -115,7 +115,7 @@ pub struct Draft<'a> {
     pub questions: Vec<Inquiry>,
     /// The decisions that it wants proven.
     pub review_queries: Vec<ReviewQuery>,
-    /// Words that a request asks for whose proof is not known yet, by the step that it is about, with what is waited for.
+    /// Decisions that a request asks for whose proof is not known yet, by the step that it is about, with what is waited for.
     pub undecided: BTreeMap<StepName, Wait>,
     /// The posture that live was found to meet as it is.
     met: Option<Posture>,
@@ -175,7 +175,7 @@ impl<'a> Draft<'a> {
         self.what.push(what.into());
     }
 
-    /// A person's word counts, once.
+    /// A person's decision counts, once.
     pub fn count(&mut self, consumed: Consumed) {
         self.note(format!("{} by {}", consumed.action, consumed.by));
         self.state.consumed.push(consumed);

@@ -1,10 +1,11 @@
-//! Entering a step: gates, evidence and people's words. Gates are judged on entry: one that closes never stops a step
+//! Entering a step: gates, evidence and people's decisions. Gates are judged on entry: one that closes never stops a step
 //! that was entered (C-15).
 
 use super::action::{Ask, Proposal};
 use super::adopt::{self, Reply};
 use super::back::{self, Superseding, Turn};
 use super::checks;
+use super::decisions;
 use super::denial;
 use super::draft::Draft;
 use super::floor;
@@ -18,8 +19,7 @@ use super::procedure::{Stage, Step};
 use super::proof;
 use super::report::{Reason, Wait};
 use super::requests::{self, Lies};
-use super::words;
-use crate::analysis::judge::{self, Known, Verdict};
+use crate::analysis::judge::{self, CheckState, Verdict};
 use crate::gate::approval;
 use crate::gate::schedule::WindowState;
 use crate::manifest::desired::{Plan, Suspend, WebhookCall};
@@ -28,7 +28,7 @@ use crate::manifest::proof::By;
 use crate::record::branches::Asks;
 use crate::record::history::{self, voids};
 use crate::record::posture::{Posture, Role, Size, Split};
-use crate::record::state::{Phase, Pull, Rest, RoleName, Route, Run, Standing, Stop, Void};
+use crate::record::state::{Phase, Position, Pull, Rest, RoleName, Route, Run, Serving, Void};
 use crate::record::text::plain;
 use crate::rules::{Rule, holds};
 use crate::workload::inplace;
@@ -60,7 +60,7 @@ pub fn start(draft: &mut Draft<'_>, plan: &Arc<Plan>, run: &Run, steps: &[Step])
             let now = draft.now();
             history::end_run(&mut draft.state, crate::record::state::Outcome::Failed, &why, now);
             draft.plan = None;
-            let phase = Phase::Failed { why: why.clone(), since: now, standing: Standing::Stable };
+            let phase = Phase::Failed { why: why.clone(), since: now, standing: Serving::Stable };
             draft.enter(phase, format!("run {} failed before anything was exposed: {why}", run.id));
             return;
         }
@@ -132,7 +132,7 @@ fn dry_runs(draft: &mut Draft<'_>, plan: &Plan, run: &Run, steps: &[Step]) -> Re
 }
 
 /// From a step that is done to the next, if its gates are open; else the run waits where it is.
-pub fn advance(draft: &mut Draft<'_>, plan: &Arc<Plan>, run: &Run, next: &Step, at: &Stop) {
+pub fn advance(draft: &mut Draft<'_>, plan: &Arc<Plan>, run: &Run, next: &Step, at: &Position) {
     let mut waits = unmet(draft, plan, run, next);
     waits.extend(tried_out(draft, plan, run, next, &waits));
     if waits.is_empty() {
@@ -235,7 +235,7 @@ fn gates(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step) -> Vec<Wait
         waits.extend(approved(draft, plan, run, &through));
         waits.extend(guard::unprotected(draft));
         let unprovable = guard::unprovable(draft);
-        // A word may have told it already; the gate itself says it in any case, as it is what keeps the step out.
+        // A decision may have told it already; the gate itself says it in any case, as it is what keeps the step out.
         draft.waits.retain(|told| Some(told) != unprovable.as_ref());
         waits.extend(unprovable);
     }
@@ -245,14 +245,14 @@ fn gates(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step) -> Vec<Wait
 
 /// The word of a webhook for a step. Whatever it says, it speaks against no version (C-16).
 fn called(draft: &mut Draft<'_>, run: &Run, through: &StepName, webhook: &WebhookCall) -> Option<Wait> {
-    let since = draft.state.phase.stop().map_or(run.started, |stop| stop.clock.entered);
+    let since = draft.state.phase.position().map_or(run.started, |position| position.clock.entered);
     let readings = &draft.input.evidence.readings;
     let (known, next) = judge::gate(webhook, draft.about(run, through), since, draft.now(), readings);
     draft.wake(next);
     let (verdict, questions) = match known {
-        Known::Says(verdict) => (Some(verdict), Vec::new()),
-        Known::Said(verdict, questions) => (Some(verdict), questions),
-        Known::Lacks(questions) => (None, questions),
+        CheckState::Says(verdict) => (Some(verdict), Vec::new()),
+        CheckState::Said(verdict, questions) => (Some(verdict), questions),
+        CheckState::Lacks(questions) => (None, questions),
     };
     draft.questions.extend(questions);
     let why = match verdict {
@@ -290,7 +290,7 @@ pub fn barred(draft: &Draft<'_>) -> Vec<Wait> {
     waits
 }
 
-/// A person's word for a step: asked for once, by a branch that adds the decision.
+/// A person's decision for a step: asked for once, by a branch that adds the decision.
 fn approved(draft: &mut Draft<'_>, plan: &Plan, run: &Run, through: &StepName) -> Vec<Wait> {
     let id = draft.input.id.clone();
     // A no stands above what was approved before it, or is approved after it, until a person lifts it.
@@ -315,7 +315,7 @@ fn approved(draft: &mut Draft<'_>, plan: &Plan, run: &Run, through: &StepName) -
     match requests::advance(draft, run, through) {
         Lies::Ours(head) if is_asked(&head) => {}
         Lies::Ours(head) => {
-            let checks = checks::last_words(draft, plan, run);
+            let checks = checks::last_verdicts(draft, plan, run);
             if let Some(open) = &mut draft.state.run {
                 open.pulls.insert(through.clone(), Pull { branch: name.clone(), head, checks });
                 draft.note(format!("asks for approval of {through}"));
@@ -359,7 +359,7 @@ fn gone(draft: &mut Draft<'_>, pull: &Pull, through: &StepName) -> Option<Wait> 
         None => {
             open.denied = true;
             draft.note(format!("{through} was denied: its branch was deleted unmerged"));
-            words::overrule(draft);
+            decisions::overrule(draft);
         }
         Some(why) => {
             open.pulls.remove(through);
@@ -369,7 +369,7 @@ fn gone(draft: &mut Draft<'_>, pull: &Pull, through: &StepName) -> Option<Wait> 
     None
 }
 
-/// That a step waits for a person's word, and why the last one does not count.
+/// That a step waits for a person's decision, and why the last one does not count.
 fn asking(draft: &Draft<'_>, branch: &str, through: &StepName, void: Option<&Void>) -> Vec<Wait> {
     let id = &draft.input.id;
     let act = match proof::rule(draft).map(|rule| rule.by) {

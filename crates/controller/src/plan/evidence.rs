@@ -1,12 +1,12 @@
 //! Evidence: what collectors brought, kept with the exact question, so that an old answer is never taken for a new one.
 
 use crate::analysis::reading::Readings;
-use crate::gate::proof::{Asked, ReviewEvidence};
+use crate::gate::proof::{ProofQuestion, ReviewEvidence};
 use crate::manifest::files::{Had, RepoPath};
 use crate::manifest::ids::{BlobId, ClusterName, CommitId, RunId, SetId};
 use crate::manifest::object::{Object, ObjectRef};
 use crate::record::state::Time;
-use crate::workload::live::Outcome;
+use crate::workload::live::WriteOutcome;
 use crate::workload::lookup::{Lookup, Presence};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ pub struct Question {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     /// What it came to.
-    pub outcome: Outcome,
+    pub outcome: WriteOutcome,
     /// When it was given.
     pub at: Time,
 }
@@ -54,17 +54,17 @@ pub struct Found {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReviewQuery {
     /// Which decision.
-    pub asked: Asked,
+    pub asked: ProofQuestion,
     /// Of what we ask for ourselves: how we would have asked.
     pub request: Option<Request>,
     /// The version that it lets go further: who made it cannot approve it.
     pub version: Option<Version>,
 }
 
-/// A request of ours for a word.
+/// A request of ours for a decision.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Request {
-    /// The word to the letter, and as it was asked for before: the file and its content.
+    /// The decision to the letter, and as it was asked for before: the file and its content.
     pub letters: BTreeSet<(RepoPath, BlobId)>,
     /// The head of its branch, which was read and found to be what was asked; none where nothing is asked.
     pub head: Option<CommitId>,
@@ -97,7 +97,7 @@ pub enum Denial {
     /// Yes.
     No,
     /// Somebody did it whose no does not count, or nobody can tell who: why.
-    Unheard(String),
+    NotAuthorized(String),
     /// The host does not tell.
     Unknown(String),
 }
@@ -116,7 +116,7 @@ pub struct Evidence {
     /// What was said to the questions of checks.
     pub readings: Readings,
     /// What the Git host has told of decisions.
-    pub proofs: BTreeMap<Asked, ReviewEvidence>,
+    pub proofs: BTreeMap<ProofQuestion, ReviewEvidence>,
     /// What it has told of requests whose branches are gone, by branch and head.
     pub denials: BTreeMap<(String, CommitId), Denial>,
 }

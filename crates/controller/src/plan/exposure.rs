@@ -11,32 +11,32 @@ use crate::rules::{Rule, holds};
 use crate::workload::kinds::shared::Member;
 use crate::workload::kinds::{daemon, shared};
 use crate::workload::live::Expects;
-use crate::workload::routers::{self, Seen, Services, Standing, View};
+use crate::workload::routers::{self, ObservedSplit, RouteStatus, RouteView, Services};
 use crate::workload::{compare, layouts, owned, readiness};
 
 /// The objects that carry the split, those that people's requests meet first.
 #[must_use]
-pub fn carriers(context: &Context<'_>) -> Vec<ObjectRef> {
+pub fn routes(context: &Context<'_>) -> Vec<ObjectRef> {
     let target = &context.plan.target.name;
-    context.router().map(|router| routers::carriers(router, context.namespace(), target)).unwrap_or_default()
+    context.router().map(|router| routers::routes(router, context.namespace(), target)).unwrap_or_default()
 }
 
 /// How live splits requests now. Shapes that we never write are `Err` with what was found.
 ///
 /// # Errors
-/// When the carrier's rules cannot be read as a split.
+/// When the route's rules cannot be read as a split.
 pub fn live_split(context: &Context<'_>) -> Result<Split, String> {
     match context.router().map(|router| routers::read(router, &context.view())) {
         None => Ok(Split::stable()),
-        Some(Seen::Split(split)) => Ok(split),
-        Some(Seen::Foreign(why)) => Err(why),
+        Some(ObservedSplit::Split(split)) => Ok(split),
+        Some(ObservedSplit::Foreign(why)) => Err(why),
     }
 }
 
 /// Whether the route is in force.
 #[must_use]
-pub fn standing(context: &Context<'_>) -> Standing {
-    context.router().map_or(Standing::Effective, |router| routers::standing(router, &context.view()))
+pub fn status(context: &Context<'_>) -> RouteStatus {
+    context.router().map_or(RouteStatus::Effective, |router| routers::status(router, &context.view()))
 }
 
 /// The ready endpoints of the two roles.
@@ -56,7 +56,7 @@ pub fn ready(context: &Context<'_>) -> Ready {
 
 /// The same, for what is known without a plan.
 #[must_use]
-pub fn ready_behind(router: Option<&Router>, view: &View<'_>) -> Ready {
+pub fn ready_behind(router: Option<&Router>, view: &RouteView<'_>) -> Ready {
     let endpoints = |name: &ObjectName| readiness::ready_endpoints(view.live, view.namespace, name);
     let pods = |name: &ObjectName| {
         let deployment = view.live.find(Kind::Deployment, view.namespace, name);
@@ -80,8 +80,8 @@ pub fn ready_behind(router: Option<&Router>, view: &View<'_>) -> Ready {
 }
 
 /// The ready pods of a workload that both roles share.
-fn ready_members(router: Option<&Router>, view: &View<'_>) -> Ready {
-    let set = router.and_then(|router| routers::carrier(router, view));
+fn ready_members(router: Option<&Router>, view: &RouteView<'_>) -> Ready {
+    let set = router.and_then(|router| routers::live_route(router, view));
     let members = set.map(|set| shared::members(set, view.live)).unwrap_or_default();
     let ready = |role| shared::count(members.iter().filter(|member| member.role == role && member.is_ready()));
     Ready { stable: ready(RoleName::Stable), candidate: ready(RoleName::Candidate) }
@@ -117,7 +117,7 @@ pub fn was_taken(context: &Context<'_>, since: Time) -> bool {
 #[must_use]
 pub fn shared_set<'a>(context: &Context<'a>) -> Option<&'a Object> {
     let router = context.router().filter(|router| router.by() == By::Partition)?;
-    routers::carrier(router, &context.view())
+    routers::live_route(router, &context.view())
 }
 
 /// The pods of the candidate that have to go before all else does where so much may be exposed, as their controller does not replace

@@ -47,7 +47,7 @@ pub fn below(draft: &Draft<'_>, plan: &Plan) -> Option<Wait> {
     (!found.is_empty()).then(|| Wait::new(Reason::PolicyFloor, why()).act(act))
 }
 
-/// What the floors ask of the way that is gone: of one with a route that tries nothing out, as its pods are those of before, a word.
+/// What the floors ask of the way that is gone: of one with a route that tries nothing out, as its pods are those of before, a decision.
 fn of_route(draft: &Draft<'_>, plan: &Plan, floors: &Floors) -> Floors {
     let tries = draft.state.run.as_ref().is_none_or(|run| run.route != Route::Plain);
     if tries || plan.traffic.is_none() {

@@ -6,18 +6,18 @@
 use super::entry;
 use super::procedure::{self, Roles, Stage, Step};
 use crate::gate::approval;
-use crate::gate::schedule::{Freeze, Window, WindowState};
+use crate::gate::schedule::{FreezeSpan, Window, WindowState};
 use crate::manifest::desired::{Gates, Plan, Rollout};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{ScheduleName, SetId, StepName};
 use crate::manifest::policy::{self, Policy, Schedule};
 use crate::record::posture::{Naming, Role, Size};
-use crate::record::state::{Route, Stop, Time};
+use crate::record::state::{Position, Route, Time};
 use crate::record::text::exposure;
 use chrono_tz::Tz;
 use std::collections::BTreeSet;
 
-mod words;
+mod text;
 
 /// The way that is foreseen.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +31,7 @@ pub struct Way<'a> {
     /// The version that serves before it.
     pub from: &'a SetId,
     /// The step that was entered last; none before the first.
-    pub entered: Option<&'a Stop>,
+    pub entered: Option<&'a Position>,
     /// How far people have let it go already.
     pub approved: &'a [StepName],
 }
@@ -56,9 +56,9 @@ pub struct Foreseen {
     pub exposes: Option<String>,
     /// What must be open to enter it.
     pub before: Gates,
-    /// The name under which a word for it is asked.
+    /// The name under which a decision for it is asked.
     through: StepName,
-    /// Whether that word was given already.
+    /// Whether that decision was given already.
     given: Given,
     /// How long it lasts at least.
     pub lasts: Span,
@@ -106,11 +106,13 @@ pub fn forecast(way: &Way<'_>, policy: Option<&Policy>, now: Time) -> Forecast {
     let role = |set: &SetId| Role { set: set.clone(), size: Size::Declared, pods: None };
     let roles = Roles { old: role(from), new: role(&rollout.set.id), baseline: 0, naming: Naming::of(plan), run: None };
     let steps = procedure::forward(plan, route, &roles);
-    let current = entered.and_then(|stop| Some((stop, steps.iter().position(|step| step.name == stop.step)?)));
+    let current =
+        entered.and_then(|position| Some((position, steps.iter().position(|step| step.name == position.step)?)));
     let (done, mut earliest) = match current {
-        Some((stop, at)) => {
-            let away = stop.clock.lost.map_or_else(Default::default, |lost| now - lost) + stop.clock.away.delta();
-            let soaked = stop.clock.exposed.unwrap_or(now) + lasts(plan, &steps[at]).delta() + away;
+        Some((position, at)) => {
+            let away =
+                position.clock.lost.map_or_else(Default::default, |lost| now - lost) + position.clock.away.delta();
+            let soaked = position.clock.exposed.unwrap_or(now) + lasts(plan, &steps[at]).delta() + away;
             (at + 1, Some(soaked.max(now)))
         }
         None => (0, Some(now)),
@@ -146,7 +148,7 @@ fn lasts(plan: &Plan, step: &Step) -> Span {
 /// The windows and freezes that a rollout meets.
 struct Calendar<'a> {
     policy: Option<&'a Policy>,
-    freezes: Vec<(&'a ScheduleName, Freeze)>,
+    freezes: Vec<(&'a ScheduleName, FreezeSpan)>,
 }
 
 impl<'a> Calendar<'a> {
@@ -157,7 +159,7 @@ impl<'a> Calendar<'a> {
             freeze.tenants.is_empty() || tenant.is_some_and(|tenant| freeze.tenants.contains(tenant))
         });
         let freeze = |(name, freeze): (&'a ScheduleName, &'a policy::Freeze)| {
-            Some((name, Freeze { window: window(&freeze.schedule)?, tenants: BTreeSet::new() }))
+            Some((name, FreezeSpan { window: window(&freeze.schedule)?, tenants: BTreeSet::new() }))
         };
         Self { policy, freezes: meant.filter_map(freeze).collect() }
     }

@@ -16,7 +16,9 @@ use crate::manifest::duration::Span;
 use crate::manifest::ids::{Percent, StepName};
 use crate::record::history;
 use crate::record::posture::Posture;
-use crate::record::state::{Clock, Outcome, Phase, Promoted, Rest, RoleName, Route, Run, Source, Standing, Stop, Then};
+use crate::record::state::{
+    Outcome, Phase, Position, Promoted, Rest, RoleName, Route, Run, Serving, SetSource, StepClock, Then,
+};
 use crate::rules::{Rule, holds};
 use crate::workload::inplace;
 use crate::workload::readiness::{Available, Readiness};
@@ -30,21 +32,21 @@ pub fn forward(draft: &mut Draft<'_>) {
         return;
     };
     let steps = procedure::forward(&plan, run.route, &draft.roles(&run));
-    let Some(stop) = draft.state.phase.stop().cloned() else {
+    let Some(position) = draft.state.phase.position().cloned() else {
         entry::start(draft, &plan, &run, &steps);
         return;
     };
-    let Some(at) = steps.iter().position(|s| s.name == stop.step) else {
-        let why = format!("the record stands on {}, which the run's plan does not have", stop.step);
+    let Some(at) = steps.iter().position(|s| s.name == position.step) else {
+        let why = format!("the record stands on {}, which the run's plan does not have", position.step);
         draft.waits.push(Wait::new(Reason::RecordUnreadable, why));
         return;
     };
     let step = &steps[at];
-    let soaking = procedure::soaking(&plan, &run, step, &stop.clock, draft.now(), &draft.input.gaps);
+    let soaking = procedure::soaking(&plan, &run, step, &position.clock, draft.now(), &draft.input.gaps);
     let soak = soaking.as_ref().map_or_else(|over| Soak::Over(*over), |_| Soak::Running);
     let seen = Seen {
-        converged: draft.converge(&plan, &step.posture, manner(step, &stop)),
-        measured: checks::measure(draft, &plan, &run, step, &stop, soak),
+        converged: draft.converge(&plan, &step.posture, manner(step, &position)),
+        measured: checks::measure(draft, &plan, &run, step, &position, soak),
         tried: jobs::failed(draft, &plan, &run, steps.get(at + 1)),
         soaking: soaking.ok(),
     };
@@ -53,24 +55,24 @@ pub fn forward(draft: &mut Draft<'_>) {
     if let Some(open) = &mut draft.state.run {
         open.away.clone_from(&seen.measured.away);
     }
-    if let Some(turn) = turn_back(draft, &plan, &run, step, &stop, &seen) {
+    if let Some(turn) = turn_back(draft, &plan, &run, step, &position, &seen) {
         match turn {
             Judgement::Back(turn) => back::turn(draft, &run, turn),
             Judgement::BackOnceRecorded(turn) => back::record_turn(draft, turn),
             Judgement::StayOnCandidate(why) => {
-                let phase = Phase::Failed { why: why.clone(), since: draft.now(), standing: Standing::OnCandidate };
+                let phase = Phase::Failed { why: why.clone(), since: draft.now(), standing: Serving::OnCandidate };
                 draft.enter(phase, format!("stays on the candidate: {why}"));
             }
         }
         return;
     }
     seen.measured.next.into_iter().for_each(|next| draft.wake(next));
-    go_on(draft, &plan, &run, &steps, at, &stop, seen);
+    go_on(draft, &plan, &run, &steps, at, &position, seen);
 }
 
 /// How a step's posture is met.
 #[must_use]
-pub fn manner(step: &Step, stop: &Stop) -> Manner<'static> {
+pub fn manner(step: &Step, position: &Position) -> Manner<'static> {
     let changes_stable = step.stage != Stage::Progressing && step.name.as_str() != "shift";
     // Where each version has objects of its own, the one that takes over is the candidate until *retire*.
     let changes_stable =
@@ -79,7 +81,7 @@ pub fn manner(step: &Step, stop: &Stop) -> Manner<'static> {
         drift: Drift::Report,
         stable_first: if changes_stable { StableFirst::Yes } else { StableFirst::No },
         mark: None,
-        fence: if step.name.as_str() == "return" { Some(stop.seq) } else { None },
+        fence: if step.name.as_str() == "return" { Some(position.seq) } else { None },
     }
 }
 
@@ -118,7 +120,7 @@ fn turn_back(
     plan: &Plan,
     run: &Run,
     step: &Step,
-    stop: &Stop,
+    position: &Position,
     Seen { converged, measured, tried, soaking: _ }: &Seen,
 ) -> Option<Judgement> {
     let context = draft.context(plan, None, None);
@@ -141,19 +143,19 @@ fn turn_back(
     if let Some(why) = &converged.refused {
         return Some(Judgement::Back(Turn::failed(why.clone())));
     }
-    let gone = left_alone(&context, step, stop);
+    let gone = left_alone(&context, step, position);
     if let Some(turn) = gone.clone().filter(|turn| turn.then == Then::Failed) {
         return Some(Judgement::Back(turn));
     }
     if let Some(why) = measured.bad.as_ref().filter(|_| holds(Rule::Checks)).or(tried.as_ref()) {
         return Some(Judgement::Back(Turn::failed(why.clone())));
     }
-    let unheard = converged.barred.as_ref().or(measured.unheard.as_ref());
+    let unheard = converged.barred.as_ref().or(measured.unanswered.as_ref());
     if let Some(turn) = gone.or_else(|| unheard.cloned().map(Turn::unmeasured)) {
         return Some(Judgement::Back(turn));
     }
     let ready = exposure::ready(&context);
-    let (role, why) = overdue(draft, plan, stop, converged)?;
+    let (role, why) = overdue(draft, plan, position, converged)?;
     // Never all traffic onto an unready stable: the healthy candidate keeps it (C-19).
     if role == RoleName::Stable && step.posture.split.weight == Percent::ALL && ready.candidate > 0 {
         return Some(Judgement::StayOnCandidate(why));
@@ -162,13 +164,13 @@ fn turn_back(
 }
 
 /// Requests are sent to a candidate without a ready pod. Where something else took its pods away, that says nothing of the version.
-fn left_alone(context: &Context<'_>, step: &Step, stop: &Stop) -> Option<Turn> {
+fn left_alone(context: &Context<'_>, step: &Step, position: &Position) -> Option<Turn> {
     let ready = exposure::ready(context).candidate;
-    if ready > 0 || step.posture.candidate.is_none() || !relies_on_candidate(context, stop) {
+    if ready > 0 || step.posture.candidate.is_none() || !relies_on_candidate(context, position) {
         return None;
     }
-    let why = format!("{}: {}", stop.step, no_endpoint(context));
-    let taken = exposure::was_taken(context, stop.clock.exposed.unwrap_or(stop.clock.entered));
+    let why = format!("{}: {}", position.step, no_endpoint(context));
+    let taken = exposure::was_taken(context, position.clock.exposed.unwrap_or(position.clock.entered));
     Some(if taken { Turn::unmeasured(format!("{why}: its pods were taken away")) } else { Turn::failed(why) })
 }
 
@@ -176,7 +178,7 @@ fn left_alone(context: &Context<'_>, step: &Step, stop: &Stop) -> Option<Turn> {
 /// time; but once the step was reached, or the Service asks for nobody else, some have to be there. Of a workload that both versions
 /// share the few new pods may all be away where a node is drained, and stable's answer meanwhile: the progress deadline says how long. One
 /// that has failed by itself speaks against its version.
-fn relies_on_candidate(context: &Context<'_>, stop: &Stop) -> bool {
+fn relies_on_candidate(context: &Context<'_>, position: &Position) -> bool {
     let Ok(split) = exposure::live_split(context) else { return false };
     let by_pods = match context.router().map(Router::by) {
         Some(By::Pods) => split.weight != Percent::ALL,
@@ -184,14 +186,15 @@ fn relies_on_candidate(context: &Context<'_>, stop: &Stop) -> bool {
         Some(By::Partition) => true,
         Some(By::Route | By::Selector) | None => false,
     };
-    !split.is_stable() && (!by_pods || stop.clock.exposed.is_some())
+    !split.is_stable() && (!by_pods || position.clock.exposed.is_some())
 }
 
 /// A workload that is not ready by the deadline.
-fn overdue(draft: &Draft<'_>, plan: &Plan, stop: &Stop, converged: &Converged) -> Option<(RoleName, String)> {
+fn overdue(draft: &Draft<'_>, plan: &Plan, position: &Position, converged: &Converged) -> Option<(RoleName, String)> {
     let (role, readiness) = converged.not_ready.as_ref()?;
-    let (why, left) = until_deadline(draft, plan, stop, readiness)?;
-    (left == Span::ZERO).then(|| (*role, format!("{}: not ready after {}: {why}", stop.step, plan.progress_deadline)))
+    let (why, left) = until_deadline(draft, plan, position, readiness)?;
+    (left == Span::ZERO)
+        .then(|| (*role, format!("{}: not ready after {}: {why}", position.step, plan.progress_deadline)))
 }
 
 /// What is missing, and how long it may still be (design §13.1): counted from the later of the step's entry and the moment
@@ -201,17 +204,17 @@ fn overdue(draft: &Draft<'_>, plan: &Plan, stop: &Stop, converged: &Converged) -
 fn until_deadline<'r>(
     draft: &Draft<'_>,
     plan: &Plan,
-    stop: &Stop,
+    position: &Position,
     readiness: &'r Readiness,
 ) -> Option<(&'r str, Span)> {
     let Readiness::NotReady { why, available } = readiness else { return None };
     let waiting = matches!(draft.state.phase, Phase::Waiting { .. } | Phase::WaitingPromotion { .. });
     let from = match available {
-        Available::NotSince(since) => (*since).max(stop.clock.entered),
+        Available::NotSince(since) => (*since).max(position.clock.entered),
         // Of a workload that both versions share no new pod may be there at all, and none be made.
-        Available::Perhaps(_) if is_shared(plan) && stop.clock.lost.is_some() => stop.clock.lost?,
-        _ if waiting || stop.clock.exposed.is_some() => return None,
-        Available::Perhaps(made) => made.map_or(stop.clock.entered, |made| made.max(stop.clock.entered)),
+        Available::Perhaps(_) if is_shared(plan) && position.clock.lost.is_some() => position.clock.lost?,
+        _ if waiting || position.clock.exposed.is_some() => return None,
+        Available::Perhaps(made) => made.map_or(position.clock.entered, |made| made.max(position.clock.entered)),
         Available::Unseen => return None,
     };
     let waited = observed(from, draft.now(), &draft.input.gaps);
@@ -225,18 +228,18 @@ fn go_on(
     run: &Run,
     steps: &[Step],
     at: usize,
-    stop: &Stop,
+    position: &Position,
     Seen { converged, measured, tried: _, soaking }: Seen,
 ) {
     let (step, next) = (&steps[at], steps.get(at + 1));
     draft.waits.extend(converged.drifted.clone());
     if !converged.reached {
-        wake_at_deadline(draft, plan, stop, &converged);
-        if let Some(why) =
-            gone(draft, plan, step, &converged).filter(|_| stop.clock.exposed.is_some() && stop.clock.lost.is_none())
+        wake_at_deadline(draft, plan, position, &converged);
+        if let Some(why) = gone(draft, plan, step, &converged)
+            .filter(|_| position.clock.exposed.is_some() && position.clock.lost.is_none())
         {
             draft.note(format!("not in force any more: {}", why.as_str()));
-            let clock = Clock { lost: Some(draft.now()), ..stop.clock };
+            let clock = StepClock { lost: Some(draft.now()), ..position.clock };
             draft.state.phase = with_clock(&draft.state.phase, clock);
         }
         draft.waits.extend(converged.waits);
@@ -247,10 +250,10 @@ fn go_on(
         tell_gates(draft, plan, run, next);
         return;
     }
-    let reached = procedure::reached(plan, step, &stop.clock, draft.now(), &draft.input.gaps);
+    let reached = procedure::reached(plan, step, &position.clock, draft.now(), &draft.input.gaps);
     if let Some(clock) = reached.filter(|_| procedure::soak(plan, run, step) > Span::ZERO) {
         draft.state.phase = with_clock(&draft.state.phase, clock);
-        draft.note(if stop.clock.lost.is_some() { "in force again" } else { "reached" });
+        draft.note(if position.clock.lost.is_some() { "in force again" } else { "reached" });
         draft.wake(draft.now());
         return;
     }
@@ -266,7 +269,7 @@ fn go_on(
     }
     match next {
         None => finish(draft, run),
-        Some(next) => entry::advance(draft, plan, run, next, stop),
+        Some(next) => entry::advance(draft, plan, run, next, position),
     }
 }
 
@@ -303,24 +306,24 @@ fn tell_gates(draft: &mut Draft<'_>, plan: &Arc<Plan>, run: &Run, next: Option<&
     }
 }
 
-fn wake_at_deadline(draft: &mut Draft<'_>, plan: &Plan, stop: &Stop, converged: &Converged) {
+fn wake_at_deadline(draft: &mut Draft<'_>, plan: &Plan, position: &Position, converged: &Converged) {
     let readiness = converged.not_ready.as_ref().map(|(_, readiness)| readiness);
-    if let Some((_, left)) = readiness.and_then(|readiness| until_deadline(draft, plan, stop, readiness)) {
+    if let Some((_, left)) = readiness.and_then(|readiness| until_deadline(draft, plan, position, readiness)) {
         draft.wake(draft.now() + left.delta());
     }
 }
 
 /// The same phase with another clock.
 #[must_use]
-pub fn with_clock(phase: &Phase, clock: Clock) -> Phase {
+pub fn with_clock(phase: &Phase, clock: StepClock) -> Phase {
     let mut phase = phase.clone();
     match &mut phase {
-        Phase::Progressing(stop)
-        | Phase::Promoting(stop)
-        | Phase::Finalising(stop)
-        | Phase::Waiting { at: Some(stop), .. }
-        | Phase::WaitingPromotion { at: stop, .. }
-        | Phase::Reverting { stop, .. } => stop.clock = clock,
+        Phase::Progressing(position)
+        | Phase::Promoting(position)
+        | Phase::Finalising(position)
+        | Phase::Waiting { at: Some(position), .. }
+        | Phase::WaitingPromotion { at: position, .. }
+        | Phase::Reverting { position, .. } => position.clock = clock,
         Phase::Initializing(own) => *own = clock,
         Phase::Waiting { at: None, .. }
         | Phase::Steady { .. }
@@ -341,8 +344,9 @@ pub fn enter(draft: &mut Draft<'_>, run: &Run, step: &Step, what: String) {
     if let Some(open) = &mut draft.state.run {
         open.skipped = None;
     }
-    let stop = Stop { step: step.name.clone(), seq: draft.state.seq + 1, clock: Clock::entered(draft.now()) };
-    draft.enter(step.stage.phase(stop), what);
+    let position =
+        Position { step: step.name.clone(), seq: draft.state.seq + 1, clock: StepClock::entered(draft.now()) };
+    draft.enter(step.stage.phase(position), what);
 }
 
 /// Records the pods that stable has to keep, and renders the step with them: at the run's first step; and again before more of the
@@ -373,7 +377,7 @@ fn promote(draft: &mut Draft<'_>, run: &Run) {
     let label = draft.roles(run).new.pods;
     // A rollback brings back what main had before, and the record knows where.
     let source = (run.route != Route::Rollback).then(|| run.source.clone());
-    let source = source.zip(run.path.clone()).map(|(commit, path)| Source { commit, path });
+    let source = source.zip(run.path.clone()).map(|(commit, path)| SetSource { commit, path });
     draft.state.promoted = Some(Promoted {
         set: run.to.clone(),
         revision: run.revision.clone(),
@@ -415,8 +419,9 @@ pub fn on_candidate(draft: &mut Draft<'_>, why: &str) {
 
 /// A person tries *promote* again.
 pub fn retry_promotion(draft: &mut Draft<'_>) {
-    let stop = Stop { step: StepName::fixed("promote"), seq: draft.state.seq + 1, clock: Clock::entered(draft.now()) };
-    draft.enter(Phase::Promoting(stop), "promotion is tried again");
+    let position =
+        Position { step: StepName::fixed("promote"), seq: draft.state.seq + 1, clock: StepClock::entered(draft.now()) };
+    draft.enter(Phase::Promoting(position), "promotion is tried again");
 }
 
 /// Where a way back that a person or main asked for ends.

@@ -1,11 +1,11 @@
-//! A decisions branch that the Git host does not keep for those who may decide: no approval that was given on it opens a gate, and no word
-//! lets objects go, then or later. And approvers whose word nothing could prove.
+//! A decisions branch that the Git host does not keep for those who may decide: no approval that was given on it opens a gate, and no decision
+//! lets objects go, then or later. And approvers whose decision nothing could prove.
 
 use super::draft::Draft;
 use super::proof;
 use super::report::{Reason, Wait};
 use crate::gate::approval;
-use crate::gate::decisions::{Word, through};
+use crate::gate::decisions::{Accepted, through};
 use crate::gate::guard::Guard;
 use crate::manifest::decision;
 use crate::manifest::ids::StepName;
@@ -17,7 +17,7 @@ use crate::record::text::plain;
 /// Why an approval is void that came to a branch without protection.
 const UNKEPT: &str = "it was given while the decisions branch was not protected";
 
-/// What can be done where nothing could prove a word.
+/// What can be done where nothing could prove a decision.
 pub const PROVE: &str =
     "set repository.allowedSignersFile or repository.forge in the Installation, or trust: writers in the policy";
 
@@ -26,7 +26,7 @@ pub const PROVE: &str =
 pub fn doubt(draft: &mut Draft<'_>) {
     let is_doubtful = match draft.input.policy.guard {
         Guard::Open { .. } => true,
-        // Nobody knows what the rule lets through, and nothing else proves a word.
+        // Nobody knows what the rule lets through, and nothing else proves a decision.
         Guard::Hidden { .. } => proof::rule(draft).is_none(),
         Guard::Unasked | Guard::Unknown | Guard::Untold(_) | Guard::Kept => false,
     };
@@ -38,7 +38,7 @@ pub fn doubt(draft: &mut Draft<'_>) {
         draft.note("the decisions branch is not protected: no word on it lets objects go");
     }
     let Some((plan, run)) = draft.plan.clone().zip(draft.state.run.as_mut()) else { return };
-    let ahead = approval::ahead(&plan, draft.state.phase.stop().map(|stop| &stop.step));
+    let ahead = approval::ahead(&plan, draft.state.phase.position().map(|position| &position.step));
     if run.unkept || ahead.is_empty() {
         return;
     }
@@ -52,20 +52,21 @@ pub fn doubt(draft: &mut Draft<'_>) {
     let id = run.id.clone();
     draft.note("the decisions branch is not protected: no approval on it counts");
     for n in 0..draft.state.consumed.len() {
-        let word = &draft.state.consumed[n];
-        let counted = word.run == id && word.action == "approve" && word.void.is_none();
-        let Some(step) = reach_of(draft, word).filter(|reach| counted && reaches(reach)) else { continue };
+        let decision = &draft.state.consumed[n];
+        let counted = decision.run == id && decision.action == "approve" && decision.void.is_none();
+        let Some(step) = reach_of(draft, decision).filter(|reach| counted && reaches(reach)) else { continue };
         let head = proof::request(draft, &step);
         draft.state.consumed[n].void = Some(Void { why: UNKEPT.to_owned(), through: Some(step), head });
     }
 }
 
 /// How far an approval reaches that was counted. Its file may have left the branch since; then the name tells, which says so too.
-fn reach_of(draft: &Draft<'_>, word: &Consumed) -> Option<StepName> {
-    let file = || draft.input.decisions.filed.iter().find(|file| file.path == word.path && file.blob == word.blob);
+fn reach_of(draft: &Draft<'_>, decision: &Consumed) -> Option<StepName> {
+    let file =
+        || draft.input.decisions.filed.iter().find(|file| file.path == decision.path && file.blob == decision.blob);
     let filed = || through(&file()?.decision.as_ref().ok()?.action).cloned();
-    let proven = word.proven.as_ref().and_then(|proven| proven.through.clone());
-    proven.or_else(filed).or_else(|| decision::approves(&word.path, &word.run))
+    let proven = decision.proven.as_ref().and_then(|proven| proven.through.clone());
+    proven.or_else(filed).or_else(|| decision::approves(&decision.path, &decision.run))
 }
 
 /// What becomes of approvals, and of words that let objects go, now.
@@ -95,15 +96,15 @@ pub fn approvals(draft: &Draft<'_>) -> Approvals {
 }
 
 /// Counts none of these approvals.
-pub fn void(draft: &mut Draft<'_>, words: Vec<Word>) {
-    for mut word in words {
-        let through = through(&word.decision.action).cloned();
-        word.consumed.void = Some(Void { why: UNKEPT.to_owned(), through, head: None });
-        proof::void(draft, word);
+pub fn void(draft: &mut Draft<'_>, decisions: Vec<Accepted>) {
+    for mut decision in decisions {
+        let through = through(&decision.decision.action).cloned();
+        decision.consumed.void = Some(Void { why: UNKEPT.to_owned(), through, head: None });
+        proof::void(draft, decision);
     }
 }
 
-/// Whether a word may lie there that nobody can hear now: that a request is gone is no answer then.
+/// Whether a decision may lie there that nobody can hear now: that a request is gone is no answer then.
 #[must_use]
 pub fn is_deaf(draft: &Draft<'_>) -> bool {
     draft.input.policy.unread
@@ -116,7 +117,7 @@ pub fn is_deaf(draft: &Draft<'_>) -> bool {
 pub fn settle(draft: &mut Draft<'_>) {
     let is_kept = match &draft.input.policy.guard {
         Guard::Kept | Guard::Unasked => true,
-        // Whatever the rule lets through, a word alone opens nothing.
+        // Whatever the rule lets through, a decision alone opens nothing.
         Guard::Hidden { .. } => proof::rule(draft).is_some(),
         Guard::Unknown | Guard::Untold(_) | Guard::Open { .. } => false,
     };
@@ -133,14 +134,14 @@ pub fn settle(draft: &mut Draft<'_>) {
 
 /// That nobody knows what people say about the rollout.
 #[must_use]
-pub fn unheard(draft: &Draft<'_>) -> Option<Wait> {
+pub fn unreadable_decisions(draft: &Draft<'_>) -> Option<Wait> {
     let why = draft.input.decisions.unreadable.as_ref()?;
     let branch = decisions_branch(&draft.input.me.instance);
     let why = format!("what {branch} has about this rollout cannot be read, so no word about it is heard: {why}");
     Some(Wait::new(Reason::DecisionsUnreadable, plain(&why)))
 }
 
-/// Why gates that wait for a word of approvers stay closed where nothing could prove one.
+/// Why gates that wait for a decision of approvers stay closed where nothing could prove one.
 #[must_use]
 pub fn unprovable(draft: &Draft<'_>) -> Option<Wait> {
     let rule = proof::rule(draft).filter(|rule| rule.by == By::Nothing)?;
@@ -158,13 +159,13 @@ pub fn tell_unprovable(draft: &mut Draft<'_>) {
     draft.waits.extend(untold);
 }
 
-/// Why gates that wait for a person's word stay closed, and objects stay that wait for one, whatever stands on the decisions branch.
+/// Why gates that wait for a person's decision stay closed, and objects stay that wait for one, whatever stands on the decisions branch.
 #[must_use]
 pub fn unprotected(draft: &Draft<'_>) -> Option<Wait> {
     let branch = decisions_branch(&draft.input.me.instance);
     match &draft.input.policy.guard {
         Guard::Unasked | Guard::Kept => None,
-        // Whatever the rule lets through, a word alone opens nothing.
+        // Whatever the rule lets through, a decision alone opens nothing.
         Guard::Hidden { .. } if proof::rule(draft).is_some() => None,
         Guard::Hidden { act } => {
             let why = format!("{branch} has a rule, and the Git host does not tell what it asks for");

@@ -4,12 +4,12 @@
 //! what stands is told at least once; a process that starts asks again, with the same key.
 
 use super::input::{Desired, Input};
-use crate::analysis::call::{About, Asks, Call, Told};
+use crate::analysis::call::{About, Call, CallKind, Notification};
 use crate::analysis::judge::Inquiry;
 use crate::manifest::desired::Plan;
 use crate::manifest::hook::Event;
 use crate::manifest::ids::{Revision, RunId, StepName};
-use crate::record::state::{Outcome, Phase, RolloutState, Standing, Time};
+use crate::record::state::{Outcome, Phase, RolloutState, Serving, Time};
 use chrono::TimeDelta;
 
 /// For how long the end of a run is news.
@@ -30,11 +30,11 @@ pub fn due(input: &Input, state: &RolloutState, open: Option<&Plan>) -> Vec<Inqu
     let calls = heard.map(|(name, hook)| Call {
         webhook: hook.webhook.clone(),
         about: About { rollout: input.id.clone(), run: run.clone(), step: step.clone(), revision: revision.clone() },
-        asks: Asks::Event(Told { hook: name.clone(), event, outcome }),
+        asks: CallKind::Event(Notification { hook: name.clone(), event, outcome }),
         since,
         at: since,
     });
-    calls.filter(|call| !input.evidence.readings.words.contains_key(call)).map(Inquiry::Call).collect()
+    calls.filter(|call| !input.evidence.readings.verdicts.contains_key(call)).map(Inquiry::Call).collect()
 }
 
 /// Where a run stands, as far as anybody is told of it. It is the same for as long as it stands there.
@@ -55,17 +55,17 @@ fn moment<'a>(state: &'a RolloutState, plan: &Plan, now: Time) -> Option<Moment<
     };
     let (event, step, since) = if let Phase::Reverting { .. } = state.phase {
         (Event::WentBack, StepName::fixed("revert"), run.started)
-    } else if let Phase::Failed { standing: Standing::OnCandidate, since, why: _ } = state.phase {
+    } else if let Phase::Failed { standing: Serving::OnCandidate, since, why: _ } = state.phase {
         (Event::OnCandidate, StepName::fixed("promote"), since)
     } else {
-        let stop = state.phase.stop()?;
-        let exposes = stop.step.as_str() == "shift" || plan.phases.iter().any(|phase| phase.name == stop.step);
-        let event = match stop.step.as_str() {
+        let position = state.phase.position()?;
+        let exposes = position.step.as_str() == "shift" || plan.phases.iter().any(|phase| phase.name == position.step);
+        let event = match position.step.as_str() {
             "prepare" => Event::Started,
             _ if exposes => Event::Entered,
             _ => return None,
         };
-        (event, stop.step.clone(), stop.clock.entered)
+        (event, position.step.clone(), position.clock.entered)
     };
     Some(Moment { event, outcome: None, run: &run.id, revision: &run.revision, step, since })
 }

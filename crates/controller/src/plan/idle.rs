@@ -1,6 +1,7 @@
 //! A rollout at rest: upkeep, direct changes, and the start of the next run.
 
 use super::action::{Ask, Class, Proposal};
+use super::decisions::Requested;
 use super::deletions;
 use super::direct::{self, Change};
 use super::draft::{Draft, Manner};
@@ -16,7 +17,6 @@ use super::requests::{self, Lies};
 use super::retreat;
 use super::rollback::roll_back;
 use super::versions;
-use super::words::Asked;
 use crate::manifest::desired::{Plan, Revert, Rollout, Set};
 use crate::manifest::ids::{Revision, RunId};
 use crate::manifest::object::ObjectRef;
@@ -30,7 +30,7 @@ use crate::rules::{Rule, holds};
 use std::sync::Arc;
 
 /// Steady, or failed with stable serving.
-pub fn idle(draft: &mut Draft<'_>, asked: &Asked) {
+pub fn idle(draft: &mut Draft<'_>, asked: &Requested) {
     if let Some(named) = &asked.rollback
         && roll_back(draft, named)
     {
@@ -66,7 +66,7 @@ pub fn upkeep(draft: &mut Draft<'_>) {
 
 fn wanted(draft: &mut Draft<'_>, rollout: &Arc<Rollout>) {
     let Some(promoted) = draft.state.promoted.clone() else {
-        super::first::again(draft, rollout);
+        super::bootstrap::again(draft, rollout);
         return;
     };
     propose_revert(draft, rollout);
@@ -185,7 +185,7 @@ pub fn refusal<'s>(draft: &'s Draft<'_>, rollout: &Rollout) -> Option<&'s Refuse
 }
 
 /// What refuses a version: the end that it met, or that of one whose pods and routes it has, which the last run has `tried`. To try that
-/// one again takes a word, not another size (requirements C-6, N-4).
+/// one again takes a decision, not another size (requirements C-6, N-4).
 #[must_use]
 pub fn refusal_of<'s>(state: &'s RolloutState, tried: Option<&Set>, rollout: &Rollout) -> Option<&'s Refused> {
     let of = |revision: &Revision| state.refused.iter().find(|refused| refused.revision == *revision);

@@ -5,11 +5,11 @@ use super::report::{Reason, Wait};
 use crate::gate::BrakeWord;
 use crate::gate::decisions::DecisionFile;
 use crate::gate::guard::Guard;
-use crate::gate::schedule::{Freeze, Window};
+use crate::gate::schedule::{FreezeSpan, Window};
 use crate::manifest::desired::{Plan, Rollout, Set};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId, RolloutId, ScheduleName, SetId, TenantName};
-use crate::manifest::proof::Rule;
+use crate::manifest::proof::ApprovalRule;
 use crate::manifest::raw::Floors;
 use crate::record::state::{RolloutState, Terms, Time, Writer};
 use crate::workload::live::LiveState;
@@ -30,18 +30,18 @@ pub struct Input {
     /// Main's tip.
     pub main: CommitId,
     /// What the state branch's tip says.
-    pub recorded: Recorded,
+    pub recorded: RecordedState,
     /// The sets that `recorded` and `desired` name, by id.
     pub sets: BTreeMap<SetId, Arc<Set>>,
     /// Those of versions before, which may have had what people are asked to let go.
     pub past: BTreeMap<SetId, Arc<Set>>,
-    /// People's words.
+    /// People's decisions.
     pub decisions: Decisions,
-    /// The branches of ours that ask for people's words about this rollout, by name.
-    pub proposals: BTreeMap<String, Branch>,
+    /// The branches of ours that ask for people's decisions about this rollout, by name.
+    pub proposals: BTreeMap<String, RequestBranch>,
     /// What the policy says of it.
     pub policy: PolicyView,
-    /// What the brake says of it; an error if it was never read, which bars entry like a word of it.
+    /// What the brake says of it; an error if it was never read, which bars entry like a decision of it.
     pub brake: Result<Option<BrakeWord>, String>,
     /// What its namespace looked like.
     pub live: Live,
@@ -83,7 +83,7 @@ impl Desired {
 
 /// What the state branch's tip says of a rollout.
 #[derive(Debug, Clone)]
-pub enum Recorded {
+pub enum RecordedState {
     /// Nothing.
     None,
     /// This, and the plan of its open run.
@@ -92,7 +92,7 @@ pub enum Recorded {
     Unreadable(String),
 }
 
-/// People's words about a rollout.
+/// People's decisions about a rollout.
 #[derive(Debug, Clone, Default)]
 pub struct Decisions {
     /// The tip of the decisions branch.
@@ -109,27 +109,27 @@ pub struct Decisions {
 
 /// A branch under the name of a request of ours. Whoever may write to the repository may have made it, or pushed to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Branch {
+pub struct RequestBranch {
     /// Its head.
     pub head: CommitId,
     /// What merging it would bring.
-    pub content: Content,
+    pub content: HeadContent,
 }
 
 /// What merging the head of a branch would bring.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Content {
+pub enum HeadContent {
     /// Not read, or not yet: nobody knows, and nothing follows from it.
     Unread(String),
     /// Something that we never make.
     Odd(String),
     /// This.
-    Read(Change),
+    Read(HeadChange),
 }
 
 /// What the head of a branch changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct HeadChange {
     /// Whether it alone is new: it follows one commit of the branch that it is to be merged into, or is the first of all.
     pub alone: bool,
     /// What it changes there; none for what it takes away.
@@ -144,7 +144,7 @@ pub struct PolicyView {
     /// Windows by name.
     pub windows: BTreeMap<ScheduleName, Window>,
     /// Freezes by name.
-    pub freezes: BTreeMap<ScheduleName, Freeze>,
+    pub freezes: BTreeMap<ScheduleName, FreezeSpan>,
     /// The tenant that it belongs to.
     pub tenant: Option<TenantName>,
     /// The most objects that one run may delete, beyond the candidate's.
@@ -152,7 +152,7 @@ pub struct PolicyView {
     /// Whether another run may start.
     pub may_start: MayStart,
     /// Who has to approve, and what can prove that they did.
-    pub proof: Option<Rule>,
+    pub proof: Option<ApprovalRule>,
     /// Whether the Git host keeps the decisions branch for those who may decide.
     pub guard: Guard,
     /// What no plan goes below.

@@ -8,16 +8,16 @@ use super::context::Context;
 use super::exposure;
 use super::report::{Reason, Wait};
 use crate::manifest::object::Object;
-use crate::workload::routers::{Standing, left};
+use crate::workload::routers::{RouteStatus, leftover};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 
 /// What is written over a live object on the way to `wanted`.
 #[must_use]
 pub fn toward(context: &Context<'_>, wanted: &Object, live: &Object) -> Object {
-    let serves = || matches!(exposure::standing(context), Standing::Effective);
+    let serves = || matches!(exposure::status(context), RouteStatus::Effective);
     let named = context.naming.stable_service().zip(context.router());
-    let next = named.and_then(|(copy, router)| left::next(router, wanted, live, &copy));
+    let next = named.and_then(|(copy, router)| leftover::next(router, wanted, live, &copy));
     next.filter(|_| serves()).unwrap_or_else(|| wanted.clone())
 }
 
@@ -25,9 +25,9 @@ pub fn toward(context: &Context<'_>, wanted: &Object, live: &Object) -> Object {
 #[must_use]
 pub fn pending(context: &Context<'_>) -> Option<Wait> {
     let (copy, router) = context.naming.stable_service().zip(context.router())?;
-    let mut carriers = exposure::carriers(context).into_iter().filter_map(|carrier| context.live.get(&carrier));
-    let live = carriers.find(|live| left::names_both(router, live, &copy))?;
-    if let Standing::NotYet { why } = exposure::standing(context) {
+    let mut routes = exposure::routes(context).into_iter().filter_map(|route| context.live.get(&route));
+    let live = routes.find(|live| leftover::names_both(router, live, &copy))?;
+    if let RouteStatus::NotYet { why } = exposure::status(context) {
         return Some(Wait::new(Reason::Writing, why));
     }
     let settle = context.plan.traffic.as_ref().map_or(0, |traffic| traffic.settle.as_secs());

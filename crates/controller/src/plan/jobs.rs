@@ -19,8 +19,8 @@ use crate::record::posture::Posture;
 use crate::record::state::{Phase, Run, Time, Trial};
 use crate::record::text::plain;
 use crate::workload::compare;
-use crate::workload::kinds::job::{self, For, Standing};
-use crate::workload::live::{Expects, Outcome};
+use crate::workload::kinds::job::{self, For, JobStatus};
+use crate::workload::live::{Expects, WriteOutcome};
 use chrono::TimeDelta;
 
 /// Whether anything but its Job bars a step.
@@ -59,10 +59,10 @@ fn known<'a>(draft: &Draft<'a>, run: &Run, made: For<'_>) -> Known<'a> {
     match seen {
         Some(trial) if live.uid() != Some(trial.uid.as_str()) => Known::Gone,
         None if !is_ours(draft, live, made) => Known::Foreign,
-        Some(_) | None => match job::standing(live) {
-            Standing::Running => Known::Runs(live),
-            Standing::Complete => Known::Passed(Some(live)),
-            Standing::Failed { why } => Known::Failed(why),
+        Some(_) | None => match job::status(live) {
+            JobStatus::Running => Known::Runs(live),
+            JobStatus::Complete => Known::Passed(Some(live)),
+            JobStatus::Failed { why } => Known::Failed(why),
         },
     }
 }
@@ -151,7 +151,7 @@ fn make(draft: &mut Draft<'_>, plan: &Plan, run: &Run, made: For<'_>, file: &Rep
         draft.job = Some(object);
     }
     met.map(|(answer, (reason, message, pause))| {
-        let refused = matches!(answer.outcome, Outcome::Refused(_));
+        let refused = matches!(answer.outcome, WriteOutcome::Refused(_));
         let reason = if refused { Reason::JobRefused } else { reason };
         Wait::new(reason, message).since(answer.at).until(answer.at + pause)
     })
@@ -197,7 +197,7 @@ pub fn left<'a>(draft: &'a Draft<'_>) -> impl Iterator<Item = &'a Object> {
     ours.filter(move |live| {
         let Some((run, step)) = job::made_for(live) else { return false };
         let made = For { rollout: &draft.input.id, run: &run, step: &step }.made(live);
-        let kept = failed == Some(&run) && matches!(job::standing(live), Standing::Failed { .. });
+        let kept = failed == Some(&run) && matches!(job::status(live), JobStatus::Failed { .. });
         made && open != Some(&run) && !kept && live.at("/metadata/deletionTimestamp").is_none()
     })
 }

@@ -10,7 +10,7 @@ use crate::workload::selector;
 use std::collections::BTreeMap;
 
 /// Why stable's pods may not be as `rendered`: the users of another rollout would meet them without a phase of that one, and without
-/// anybody's word who may give it there. One that leads to the workload's pods by now is none of this change.
+/// anybody's decision who may give it there. One that leads to the workload's pods by now is none of this change.
 #[must_use]
 pub fn joined(context: &Context<'_>, rendered: &BTreeMap<ObjectRef, Rendered>) -> Vec<Wait> {
     let stable = rendered.values().filter(|rendered| rendered.role == RoleName::Stable);

@@ -6,7 +6,7 @@ use super::evidence::Found;
 use super::report::{Reason, Wait};
 use crate::manifest::desired::{Plan, Set};
 use crate::manifest::object::{Kind, Object};
-use crate::manifest::reference::{self, Need, Reference};
+use crate::manifest::reference::{self, Reference, ReferenceNeed};
 use crate::record::state::Time;
 use crate::record::text::plain;
 use crate::workload::lookup::{Lookup, Presence};
@@ -22,7 +22,7 @@ pub fn missing(draft: &mut Draft<'_>, plan: &Plan, set: &Set, since: Time) -> Ve
     let Some(target) = set.get(plan.target.kind.kind(), &plan.target.name) else { return Vec::new() };
     let all = reference::references(target.at("/spec/template").unwrap_or(&Value::Null));
     let mut names = BTreeSet::new();
-    let required = all.into_iter().filter(|one| one.need == Need::Required);
+    let required = all.into_iter().filter(|one| one.need == ReferenceNeed::Required);
     let once: Vec<Reference> = required.filter(|one| names.insert((one.to, one.name.clone()))).collect();
     let (mut told, mut asked) = (BTreeMap::<Reason, Vec<String>>::new(), 0);
     for one in once {

@@ -2,10 +2,13 @@
 
 pub mod action;
 pub mod adopt;
+pub mod adoption;
 pub mod back;
+pub mod bootstrap;
 pub mod checks;
 pub mod context;
 pub mod converge;
+pub mod decisions;
 pub mod deletions;
 pub mod denial;
 pub mod direct;
@@ -13,7 +16,6 @@ pub mod draft;
 pub mod entry;
 pub mod evidence;
 pub mod exposure;
-pub mod first;
 pub mod floor;
 pub mod forecast;
 pub mod forward;
@@ -34,11 +36,9 @@ pub mod report;
 pub mod requests;
 pub mod retreat;
 pub mod rollback;
-pub mod takeover;
 pub mod terminate;
 pub mod tracked;
 pub mod versions;
-pub mod words;
 
 #[cfg(test)]
 mod tests;

@@ -22,7 +22,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outlook {
     /// In a word.
-    pub change: Change,
+    pub change: Effect,
     /// In a sentence.
     pub message: String,
     /// The way of its run, where there is one.
@@ -36,7 +36,7 @@ pub struct Outlook {
 /// What would happen, in a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Change {
+pub enum Effect {
     /// Nothing.
     None,
     /// Its first version is created, or adopted.
@@ -63,7 +63,7 @@ pub enum Change {
 
 /// What the record knows of a rollout.
 #[derive(Debug, Clone, Copy)]
-pub struct Known<'a> {
+pub struct KnownRecord<'a> {
     /// The record.
     pub state: &'a RolloutState,
     /// The plan of its open run.
@@ -75,7 +75,7 @@ pub struct Known<'a> {
 }
 
 impl Outlook {
-    fn of(change: Change, message: impl Into<String>) -> Self {
+    fn of(change: Effect, message: impl Into<String>) -> Self {
         let message = message.into();
         Self { change, message, forecast: None, queries: BTreeMap::new(), suspend: Suspend::No }
     }
@@ -106,54 +106,54 @@ pub fn removed(state: &RolloutState) -> Outlook {
         }
         None => "tidegate stops managing it, and its objects stay.".to_owned(),
     };
-    Outlook::of(Change::Removed, message)
+    Outlook::of(Effect::Removed, message)
 }
 
 /// What would become of a rollout that these files want; without a record it is new.
 #[must_use]
 pub fn wanted(
     rollout: &Rollout,
-    record: Option<Result<Known<'_>, &str>>,
+    record: Option<Result<KnownRecord<'_>, &str>>,
     policy: Option<&Policy>,
     now: Time,
 ) -> Outlook {
     let of = |change, message: String| Outlook::of(change, message);
     let known = match record {
-        None => return of(Change::FirstSight, first_sight(rollout)),
-        Some(Err(why)) => return of(Change::Held, format!("Its record cannot be read: {}", plain(why))),
+        None => return of(Effect::FirstSight, first_sight(rollout)),
+        Some(Err(why)) => return of(Effect::Held, format!("Its record cannot be read: {}", plain(why))),
         Some(Ok(known)) => known,
     };
-    let Known { state, plan, promoted, tried } = known;
+    let KnownRecord { state, plan, promoted, tried } = known;
     if let Phase::Unknown(_) = state.phase {
-        return of(Change::Held, format!("Its record was written by a newer tidegate ({}).", state.writer.version));
+        return of(Effect::Held, format!("Its record was written by a newer tidegate ({}).", state.writer.version));
     }
     if state.run.is_some() {
         return against_run(rollout, state, plan, policy, now);
     }
-    let Some(current) = &state.promoted else { return of(Change::FirstSight, first_sight(rollout)) };
+    let Some(current) = &state.promoted else { return of(Effect::FirstSight, first_sight(rollout)) };
     if current.set == rollout.set.id {
-        return of(Change::None, format!("It is what is promoted; {}.", place(&state.phase)));
+        return of(Effect::None, format!("It is what is promoted; {}.", place(&state.phase)));
     }
     let old = match promoted {
         Some(Ok(old)) => old,
-        Some(Err(why)) => return of(Change::Held, format!("What is promoted cannot be read: {}", plain(why))),
-        None => return of(Change::Held, "What is promoted is not on the state branch.".to_owned()),
+        Some(Err(why)) => return of(Effect::Held, format!("What is promoted cannot be read: {}", plain(why))),
+        None => return of(Effect::Held, "What is promoted is not on the state branch.".to_owned()),
     };
     match direct::change(&rollout.plan, old, &rollout.set) {
-        direct::Change::None => of(Change::None, "Same content in other files.".to_owned()),
+        direct::Change::None => of(Effect::None, "Same content in other files.".to_owned()),
         direct::Change::Direct => {
             let message = "Only sizes, labels or budgets differ: no run, no phases.".to_owned();
-            of(Change::Direct, message).entering(rollout)
+            of(Effect::Direct, message).entering(rollout)
         }
         direct::Change::HeldBack(_) => {
             let why = "Its autoscaler differs: with the layout primary that reaches the copy with the next promotion.";
-            of(Change::Held, why.to_owned())
+            of(Effect::Held, why.to_owned())
         }
         direct::Change::Version => match idle::refusal_of(state, tried, rollout) {
             Some(refused) => {
                 let (why, run) = (plain(&idle::met_its_end(refused, rollout)), &refused.run);
                 of(
-                    Change::Refused,
+                    Effect::Refused,
                     format!("No run starts: {why}. To try it again: tidegate retry {} --run {run}", rollout.id),
                 )
             }
@@ -182,7 +182,7 @@ fn new_run(
     let revision = &rollout.set.revision;
     let misfit = state.clusters.values().find_map(|cluster| versions::misfit(&cluster.posture.naming, rollout, old));
     if let Some(why) = misfit {
-        return Outlook::of(Change::Held, format!("No run starts, and nothing is written: {why}."));
+        return Outlook::of(Effect::Held, format!("No run starts, and nothing is written: {why}."));
     }
     let (route, plan) = procedure::route(rollout, old);
     let how = match route {
@@ -203,7 +203,7 @@ fn new_run(
     Outlook {
         forecast: (!waits).then(|| forecast(&way, policy, now)),
         queries: checks::queries(&rollout.plan, &rollout.set.pods, &rollout.id.namespace),
-        ..Outlook::of(Change::Run, message).entering(rollout)
+        ..Outlook::of(Effect::Run, message).entering(rollout)
     }
 }
 
@@ -230,38 +230,38 @@ fn against_run(
 ) -> Outlook {
     let of = |change, message: String| Outlook::of(change, message);
     let (Some(run), Some(plan)) = (&state.run, plan) else {
-        return of(Change::Held, "The plan of its open run is not on the state branch.".to_owned());
+        return of(Effect::Held, "The plan of its open run is not on the state branch.".to_owned());
     };
     let back = matches!(state.phase, Phase::Reverting { .. });
     if run.revision == rollout.set.revision {
         if back {
-            return of(Change::Refused, format!("Run {} brought it and is on its way back.", run.id));
+            return of(Effect::Refused, format!("Run {} brought it and is on its way back.", run.id));
         }
         let message = format!("Run {} brings it: {}.", run.id, place(&state.phase));
-        let entered = state.phase.stop();
+        let entered = state.phase.position();
         let way = Way { rollout, plan, route: run.route, from: &run.from, entered, approved: &run.approved };
         return Outlook {
             forecast: Some(forecast(&way, policy, now)),
             queries: checks::queries(plan, &run.pods, &rollout.id.namespace),
-            ..of(Change::UnderWay, message).entering(rollout)
+            ..of(Effect::UnderWay, message).entering(rollout)
         };
     }
     // From *promote* on a run ends as it is.
     let late = ["promote", "return", "retire"];
-    let late = state.phase.stop().is_some_and(|stop| !back && late.contains(&stop.step.as_str()));
+    let late = state.phase.position().is_some_and(|position| !back && late.contains(&position.step.as_str()));
     let promoted = state.promoted.as_ref();
     let to_promoted = promoted.is_some_and(|promoted| promoted.revision == rollout.set.revision);
     let revision = rollout.set.revision.short();
     match (late, to_promoted) {
         (true, _) => of(
-            Change::Supersedes,
+            Effect::Supersedes,
             format!("Run {} ends first ({}); then a run for {revision} starts.", run.id, place(&state.phase)),
         ),
         (false, true) => {
-            of(Change::TakesBack, format!("Run {} goes back: main is again at what is promoted ({revision}).", run.id))
+            of(Effect::TakesBack, format!("Run {} goes back: main is again at what is promoted ({revision}).", run.id))
         }
         (false, false) => of(
-            Change::Supersedes,
+            Effect::Supersedes,
             format!(
                 "Traffic returns to the stable version, run {} ends {:?}, then a run for {revision} starts.",
                 run.id,

@@ -2,16 +2,17 @@
 
 use super::action::{Action, Class};
 use super::back;
+use super::bootstrap;
 use super::context::seq_of;
 use super::converge::Drift;
+use super::decisions;
 use super::deletions;
 use super::draft::{Draft, Manner, RecordChange, RolloutPlan};
-use super::first;
 use super::floor;
 use super::forward;
 use super::hooks;
 use super::idle;
-use super::input::{Desired, Input, Live, Recorded};
+use super::input::{Desired, Input, Live, RecordedState};
 use super::jobs;
 use super::procedure;
 use super::renamed::renamed;
@@ -19,8 +20,7 @@ use super::report::{Reason, Wait};
 use super::terminate;
 use super::tracked;
 use super::versions;
-use super::words;
-use crate::record::state::{Phase, RolloutState, Standing};
+use crate::record::state::{Phase, RolloutState, Serving};
 use crate::rules::{Rule, holds};
 use crate::workload::live::LiveState;
 
@@ -32,11 +32,11 @@ pub fn plan(input: &Input) -> RolloutPlan {
         Live::Away { why } => return hold(vec![Wait::new(Reason::ClusterAway, why.clone())]),
     };
     match &input.recorded {
-        Recorded::Unreadable(why) => {
+        RecordedState::Unreadable(why) => {
             terminate::blind(input, live, vec![Wait::new(Reason::RecordUnreadable, why.clone())])
         }
-        Recorded::None => unrecorded(input, live),
-        Recorded::State(state, plan) => match distrust(input, live, state) {
+        RecordedState::None => unrecorded(input, live),
+        RecordedState::State(state, plan) => match distrust(input, live, state) {
             Some(wait) => hold(vec![wait]),
             None => {
                 let told = hooks::due(input, state, plan.as_deref());
@@ -94,9 +94,9 @@ fn distrust(input: &Input, live: &LiveState, state: &RolloutState) -> Option<Wai
 fn unrecorded(input: &Input, live: &LiveState) -> RolloutPlan {
     match &input.desired {
         Desired::Wanted(rollout) => {
-            let mut draft = Draft::new(input, live, None, first::blank(input, rollout), None);
+            let mut draft = Draft::new(input, live, None, bootstrap::blank(input, rollout), None);
             tracked::look(&mut draft);
-            first::initialize(&mut draft, &words::Asked::default());
+            bootstrap::initialize(&mut draft, &decisions::Requested::default());
             // What is not known yet is no news for Git, and a new record must not hide a lost one.
             let lost = draft.waits.iter().any(|w| w.reason == Reason::StateLost);
             let passing = |wait: &Wait| matches!(wait.reason, Reason::Evidence | Reason::ClusterAway);
@@ -111,7 +111,7 @@ fn unrecorded(input: &Input, live: &LiveState) -> RolloutPlan {
             draft.finish(due)
         }
         Desired::Lacking(rollout, wait) => {
-            let mut draft = Draft::new(input, live, None, first::blank(input, rollout), None);
+            let mut draft = Draft::new(input, live, None, bootstrap::blank(input, rollout), None);
             tracked::look(&mut draft);
             if wait.reason == Reason::Evidence {
                 return RolloutPlan { lookups: draft.lookups, ..hold(vec![wait.clone()]) };
@@ -129,7 +129,7 @@ fn unrecorded(input: &Input, live: &LiveState) -> RolloutPlan {
 fn recorded(mut draft: Draft<'_>) -> RolloutPlan {
     let phase_before = draft.state.phase.clone();
     floor::take_note(&mut draft);
-    let asked = words::apply(&mut draft);
+    let asked = decisions::apply(&mut draft);
     if draft.state.phase == phase_before {
         judge(&mut draft, &phase_before, asked);
     }
@@ -153,22 +153,22 @@ fn recorded(mut draft: Draft<'_>) -> RolloutPlan {
 }
 
 /// One step of the phase machine.
-fn judge(draft: &mut Draft<'_>, phase: &Phase, asked: words::Asked) {
+fn judge(draft: &mut Draft<'_>, phase: &Phase, asked: decisions::Requested) {
     match phase {
-        Phase::Initializing(_) => first::initialize(draft, &asked),
-        Phase::Steady { .. } | Phase::Failed { standing: Standing::Stable, .. } => {
+        Phase::Initializing(_) => bootstrap::initialize(draft, &asked),
+        Phase::Steady { .. } | Phase::Failed { standing: Serving::Stable, .. } => {
             deletions::renew(draft);
             idle::idle(draft, &asked);
             idle::upkeep(draft);
             deletions::settle(draft, asked.delete);
         }
-        Phase::Failed { standing: Standing::OnCandidate, why, .. } => forward::on_candidate(draft, why),
+        Phase::Failed { standing: Serving::OnCandidate, why, .. } => forward::on_candidate(draft, why),
         Phase::Waiting { .. }
         | Phase::Progressing(_)
         | Phase::WaitingPromotion { .. }
         | Phase::Promoting(_)
         | Phase::Finalising(_) => forward::forward(draft),
-        Phase::Reverting { stop, why, then } => back::reverting(draft, stop, why, *then),
+        Phase::Reverting { position, why, then } => back::reverting(draft, position, why, *then),
         Phase::Terminating { .. } => terminate::terminate(draft),
         Phase::Unknown(_) => {}
     }
@@ -191,23 +191,23 @@ fn toward_posture(draft: &Draft<'_>) -> Vec<Action> {
         return Vec::new();
     }
     let how = match &draft.state.phase {
-        Phase::Initializing(_) => first::BRINGING_UP,
+        Phase::Initializing(_) => bootstrap::BRINGING_UP,
         // Refused at first sight: nothing of it is stable.
         Phase::Failed { .. } if draft.state.promoted.is_none() => return Vec::new(),
-        Phase::Steady { .. } | Phase::Failed { standing: Standing::Stable, .. } => Manner::AT_REST,
-        Phase::Failed { standing: Standing::OnCandidate, .. } => Manner { drift: Drift::Report, ..Manner::AT_REST },
-        Phase::Reverting { stop, .. } if stop.step.as_str() == "retire" => back::RETIRING,
+        Phase::Steady { .. } | Phase::Failed { standing: Serving::Stable, .. } => Manner::AT_REST,
+        Phase::Failed { standing: Serving::OnCandidate, .. } => Manner { drift: Drift::Report, ..Manner::AT_REST },
+        Phase::Reverting { position, .. } if position.step.as_str() == "retire" => back::RETIRING,
         Phase::Reverting { .. } | Phase::Terminating { .. } | Phase::Unknown(_) => return Vec::new(),
         Phase::Waiting { at: None, .. } => return Vec::new(),
-        Phase::Waiting { at: Some(stop), .. }
-        | Phase::Progressing(stop)
-        | Phase::WaitingPromotion { at: stop, .. }
-        | Phase::Promoting(stop)
-        | Phase::Finalising(stop) => {
+        Phase::Waiting { at: Some(position), .. }
+        | Phase::Progressing(position)
+        | Phase::WaitingPromotion { at: position, .. }
+        | Phase::Promoting(position)
+        | Phase::Finalising(position) => {
             let Some(run) = &draft.state.run else { return Vec::new() };
             let steps = procedure::forward(&plan, run.route, &draft.roles(run));
-            let Some(step) = steps.iter().find(|s| s.name == stop.step) else { return Vec::new() };
-            forward::manner(step, stop)
+            let Some(step) = steps.iter().find(|s| s.name == position.step) else { return Vec::new() };
+            forward::manner(step, position)
         }
     };
     draft.converge(&plan, &posture, how).actions

@@ -6,7 +6,7 @@ use crate::manifest::desired::{By, Expose, Gates, HeaderMatch, Plan, Preview, Ro
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{CheckName, Percent, RunId, StepName};
 use crate::record::posture::{Naming, Posture, Role, Size, Split};
-use crate::record::state::{Clock, Phase, Promoted, RoleName, Route, Run, Stop, Time};
+use crate::record::state::{Phase, Position, Promoted, RoleName, Route, Run, StepClock, Time};
 use crate::rules::{Rule, holds};
 use chrono::TimeDelta;
 
@@ -41,11 +41,11 @@ pub enum Stage {
 impl Stage {
     /// The phase of a record that stands on this step.
     #[must_use]
-    pub fn phase(self, stop: Stop) -> Phase {
+    pub fn phase(self, position: Position) -> Phase {
         match self {
-            Self::Progressing => Phase::Progressing(stop),
-            Self::Promoting => Phase::Promoting(stop),
-            Self::Finalising => Phase::Finalising(stop),
+            Self::Progressing => Phase::Progressing(position),
+            Self::Promoting => Phase::Promoting(position),
+            Self::Finalising => Phase::Finalising(position),
         }
     }
 }
@@ -259,7 +259,7 @@ pub fn soak(plan: &Plan, run: &Run, step: &Step) -> Span {
     if is_skipped(run, step) { Span::ZERO } else { Span::from_secs(step.soak.as_secs() + settle(plan, step)) }
 }
 
-/// Whether a person's word ends the soak and the checks of a step.
+/// Whether a person's decision ends the soak and the checks of a step.
 #[must_use]
 pub fn is_skipped(run: &Run, step: &Step) -> bool {
     run.skipped.as_ref() == Some(&step.name) && step.stage != Stage::Finalising
@@ -274,7 +274,7 @@ pub fn soaking(
     plan: &Plan,
     run: &Run,
     step: &Step,
-    clock: &Clock,
+    clock: &StepClock,
     now: Time,
     gaps: &[(Time, Time)],
 ) -> Result<Wait, Time> {
@@ -299,13 +299,13 @@ pub fn soaking(
 /// The clock of a step that is seen reached, if that is news: in force for the first time, or again. The time in between is
 /// no part of the soak, nor is the one in which the route settles again.
 #[must_use]
-pub fn reached(plan: &Plan, step: &Step, clock: &Clock, now: Time, gaps: &[(Time, Time)]) -> Option<Clock> {
+pub fn reached(plan: &Plan, step: &Step, clock: &StepClock, now: Time, gaps: &[(Time, Time)]) -> Option<StepClock> {
     let Some(lost) = clock.lost else {
-        return clock.exposed.is_none().then_some(Clock { exposed: Some(now), ..*clock });
+        return clock.exposed.is_none().then_some(StepClock { exposed: Some(now), ..*clock });
     };
     // A part of a second counts as lost.
     let away = observed(lost, now, gaps).as_secs() + 1 + settle(plan, step);
-    Some(Clock { lost: None, away: Span::from_secs(clock.away.as_secs() + away), ..*clock })
+    Some(StepClock { lost: None, away: Span::from_secs(clock.away.as_secs() + away), ..*clock })
 }
 
 /// The seconds that a route has to be in force before a step's clocks run.

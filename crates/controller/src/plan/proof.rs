@@ -1,6 +1,6 @@
 //! Words of people that have to be proven: which proofs are asked of the Git host, or of Git, and what becomes of words that have none.
 //!
-//! A proof is looked at twice: when the word is counted, and again right before the step is entered that it lets in. What is
+//! A proof is looked at twice: when the decision is counted, and again right before the step is entered that it lets in. What is
 //! not known keeps the gate closed.
 
 use super::draft::Draft;
@@ -8,19 +8,19 @@ use super::evidence::{ReviewQuery, Version};
 use super::report::{Reason, Wait};
 use super::{idle, requests};
 use crate::gate::approval;
-use crate::gate::decisions::{ApprovalVerifier, Lacks, Unproven, Word, through};
-use crate::gate::proof::{Asked, said};
+use crate::gate::decisions::{Accepted, ApprovalVerifier, Lacks, Unproven, through};
+use crate::gate::proof::{ProofQuestion, said};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::desired::Plan;
 use crate::manifest::files::{Had, RepoPath};
 use crate::manifest::ids::{CommitId, SetId, StepName};
 use crate::manifest::object::ObjectRef;
-use crate::manifest::proof::{By, Rule};
+use crate::manifest::proof::{ApprovalRule, By};
 use crate::manifest::set::SetFiles;
 use crate::manifest::tracked;
 use crate::record::branches::{Asks, Head, decisions_branch};
 use crate::record::history;
-use crate::record::state::{Origin, PastRun, Promoted, Question, RolloutState, Run, Source, Time, Void};
+use crate::record::state::{DeletionQuestion, PastRun, Promoted, RolloutState, Run, SetOrigin, SetSource, Time, Void};
 use crate::record::text::plain;
 use chrono::TimeDelta;
 use serde_json::Value;
@@ -32,30 +32,30 @@ type Jobs = BTreeMap<RepoPath, Value>;
 /// By how much a host's clock may be behind ours.
 const SKEW: TimeDelta = TimeDelta::minutes(10);
 
-/// What proves people's words now, those about a run that starts now too.
+/// What proves people's decisions now, those about a run that starts now too.
 #[must_use]
-pub fn rule(draft: &Draft<'_>) -> Option<Rule> {
+pub fn rule(draft: &Draft<'_>) -> Option<ApprovalRule> {
     draft.state.rule(draft.input.policy.proof.as_ref())
 }
 
 /// What proofs are judged by now.
-pub fn verifier<'b>(draft: &Draft<'b>, rule: &'b Rule, base: &'b str) -> ApprovalVerifier<'b> {
+pub fn verifier<'b>(draft: &Draft<'b>, rule: &'b ApprovalRule, base: &'b str) -> ApprovalVerifier<'b> {
     let since = draft.state.run.as_ref().map_or(Time::MIN_UTC, |run| run.started - SKEW);
     ApprovalVerifier { rule, base, since, told: &draft.input.evidence.proofs, now: draft.now() }
 }
 
-/// Words that are not proven: the host is asked, or they are void, once.
-pub fn unproven(draft: &mut Draft<'_>, words: Vec<Unproven>) {
-    for Unproven { word, asked, lacks } in words {
+/// Decisions that are not proven: the host is asked, or they are void, once.
+pub fn unproven(draft: &mut Draft<'_>, decisions: Vec<Unproven>) {
+    for Unproven { accepted: decision, asked, lacks } in decisions {
         // A no has made it void meanwhile.
-        if history::is_consumed(&draft.state, &word.consumed.path, &word.consumed.blob) {
+        if history::is_consumed(&draft.state, &decision.consumed.path, &decision.consumed.blob) {
             continue;
         }
-        let asks = requests::kind(&word.decision.action);
+        let asks = requests::kind(&decision.decision.action);
         let wait = match (lacks, asked) {
-            _ if is_of_another(draft, &word) => elsewhere(&word),
+            _ if is_of_another(draft, &decision) => elsewhere(&decision),
             (Lacks::Proof(_), _) | (_, None) => {
-                void(draft, word);
+                void(draft, decision);
                 continue;
             }
             (Lacks::Answer, Some(asked)) => ask(draft, asked, asks.as_ref()),
@@ -72,14 +72,14 @@ pub fn unproven(draft: &mut Draft<'_>, words: Vec<Unproven>) {
     }
 }
 
-/// Whether a word lets a version be tried again that main does not have now: who made it cannot be told from what main has.
-fn is_of_another(draft: &Draft<'_>, Word { decision, .. }: &Word) -> bool {
+/// Whether a decision lets a version be tried again that main does not have now: who made it cannot be told from what main has.
+fn is_of_another(draft: &Draft<'_>, Accepted { decision, .. }: &Accepted) -> bool {
     let refusal = draft.wanted().and_then(|wanted| idle::refusal(draft, wanted));
     let is_it = refusal.is_some_and(|refused| refused.run == decision.run);
     decision.action == DecisionAction::Retry && draft.state.run.is_none() && !is_it
 }
 
-fn elsewhere(Word { consumed, .. }: &Word) -> Wait {
+fn elsewhere(Accepted { consumed, .. }: &Accepted) -> Wait {
     let why = format!(
         "{} is about a version that main does not have now, so that nobody can tell who made it",
         consumed.path
@@ -87,9 +87,9 @@ fn elsewhere(Word { consumed, .. }: &Word) -> Wait {
     Wait::new(Reason::ProofUnavailable, why).act("bring the version to main again: then the word counts")
 }
 
-/// A word that does not count, as it is not proven, or came as it must not where no proof is asked for. It is not looked at again. What we
+/// A decision that does not count, as it is not proven, or came as it must not where no proof is asked for. It is not looked at again. What we
 /// ask for is asked for anew: nothing was approved.
-pub(super) fn void(draft: &mut Draft<'_>, Word { decision, mut consumed }: Word) {
+pub(super) fn void(draft: &mut Draft<'_>, Accepted { decision, mut consumed }: Accepted) {
     let lacks = if rule(draft).is_some() { "is not proven" } else { "does not count" };
     let mut what = format!("{} {lacks}", consumed.action);
     if let Some(step) = through(&decision.action) {
@@ -118,8 +118,8 @@ pub(super) fn request(draft: &mut Draft<'_>, step: &StepName) -> Option<CommitId
     there.map(|branch| branch.head.clone()).or(asked)
 }
 
-/// Asks the host about a word.
-fn ask(draft: &mut Draft<'_>, asked: Asked, asks: Option<&Asks>) -> Wait {
+/// Asks the host about a decision.
+fn ask(draft: &mut Draft<'_>, asked: ProofQuestion, asks: Option<&Asks>) -> Wait {
     let path = asked.path.clone();
     let run = draft.state.run.as_ref();
     let request = asks.and_then(|asks| requests::to_the_letter(draft, asks));
@@ -131,11 +131,11 @@ fn ask(draft: &mut Draft<'_>, asked: Asked, asks: Option<&Asks>) -> Wait {
             let sets = draft.input.sets.get(&run.from).zip(draft.input.sets.get(&run.to)).zip(draft.plan.as_ref());
             Some(sets.and_then(|((from, to), plan)| of_run(&draft.state, run, [&from.files, &to.files], &plan.jobs)))
         }
-        (None, Some(Question { successor: Some(to), .. })) => {
+        (None, Some(DeletionQuestion { successor: Some(to), .. })) => {
             Some(wanted.filter(|(wanted, _)| *wanted == to).and_then(|(_, version)| version))
         }
         (None, Some(question)) => Some(removal(draft, question)),
-        // A word before a run is about what main wants; before the first version it is about none.
+        // A decision before a run is about what main wants; before the first version it is about none.
         (None, None) => draft.state.promoted.as_ref().map(|_| wanted.and_then(|(_, version)| version)),
     };
     if version == Some(None) {
@@ -150,7 +150,7 @@ fn ask(draft: &mut Draft<'_>, asked: Asked, asks: Option<&Asks>) -> Wait {
     Wait::new(Reason::Evidence, asks)
 }
 
-fn unknown(draft: &mut Draft<'_>, asked: Asked, asks: Option<&Asks>, why: &str, at: Time) -> Wait {
+fn unknown(draft: &mut Draft<'_>, asked: ProofQuestion, asks: Option<&Asks>, why: &str, at: Time) -> Wait {
     let why = format!("who approved {} is not known: {why}", asked.path);
     if at <= draft.now() {
         ask(draft, asked, asks);
@@ -176,7 +176,7 @@ pub fn of_run(state: &RolloutState, run: &Run, sets: [&SetFiles; 2], jobs: &Jobs
 
 /// The commits that took away what people are asked to let go: all since the oldest of the versions that had each of it last. None if
 /// the record cannot tell, as it keeps so many versions only, and none that a change without a run has replaced.
-fn removal(draft: &Draft<'_>, Question { objects, .. }: &Question) -> Option<Version> {
+fn removal(draft: &Draft<'_>, DeletionQuestion { objects, .. }: &DeletionQuestion) -> Option<Version> {
     let promoted = draft.state.promoted.as_ref()?;
     let past: Vec<&PastRun> = draft.state.history.iter().rev().collect();
     let had = |object: &ObjectRef| {
@@ -206,7 +206,7 @@ struct Place<'a> {
 /// Since that was moved there was nothing where it lies now, and what others made before the move counts; so does all that anybody ever
 /// made there of a version in the place of one that main never had, and of a file that nobody decided on. What is tracked in the cluster
 /// lies on no branch.
-fn version(now: Place<'_>, was: Option<&Origin>, [from, to]: [&SetFiles; 2], jobs: &Jobs) -> Option<Version> {
+fn version(now: Place<'_>, was: Option<&SetOrigin>, [from, to]: [&SetFiles; 2], jobs: &Jobs) -> Option<Version> {
     let lay = was.map_or(now.path, |was| &was.source.path);
     let mut manifests = BTreeMap::new();
     for path in from.keys().chain(to.keys()).filter(|path| path.as_str() != tracked::FILE) {
@@ -219,7 +219,7 @@ fn version(now: Place<'_>, was: Option<&Origin>, [from, to]: [&SetFiles; 2], job
     for job in jobs.keys() {
         file.insert(now.path.beside(job.as_str()).ok()?, Had::Nothing);
     }
-    if let Some(Source { commit, path }) = was.and_then(|was| was.decided.as_ref()) {
+    if let Some(SetSource { commit, path }) = was.and_then(|was| was.decided.as_ref()) {
         file.insert(path.clone(), Had::AsIn(commit.clone()));
         for job in jobs.keys() {
             file.insert(path.beside(job.as_str()).ok()?, Had::AsIn(commit.clone()));
@@ -234,11 +234,11 @@ pub fn still(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &StepName) -> 
     let Some(rule) = rule(draft) else { return Vec::new() };
     let base = decisions_branch(&draft.input.me.instance);
     let (mut waits, mut lost) = (Vec::new(), Vec::new());
-    for (n, word) in draft.state.consumed.clone().into_iter().enumerate() {
-        if word.run != run.id || word.action != "approve" || word.void.is_some() {
+    for (n, decision) in draft.state.consumed.clone().into_iter().enumerate() {
+        if decision.run != run.id || decision.action != "approve" || decision.void.is_some() {
             continue;
         }
-        let Some(proven) = word.proven else {
+        let Some(proven) = decision.proven else {
             lost.push((n, "it was counted without a proof, for which the policy asks by now".to_owned()));
             continue;
         };
@@ -246,7 +246,8 @@ pub fn still(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &StepName) -> 
         else {
             continue;
         };
-        let asked = Asked { path: word.path, blob: word.blob, commit: proven.commit, rule: rule.clone() };
+        let asked =
+            ProofQuestion { path: decision.path, blob: decision.blob, commit: proven.commit, rule: rule.clone() };
         match verifier(draft, &rule, &base).verdict(&asked) {
             Ok(_) => return Vec::new(),
             Err(Lacks::Answer) => waits.push(ask(draft, asked, Some(&Asks::Advance(reach)))),

@@ -9,7 +9,7 @@ use serde::Serialize;
 /// Everything that waits says: on what, since when, who can change it, and when it will be looked at next (design §13.17).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Wait {
-    /// One word: `Approval`, `Window`, `Soak`, `CandidateNotReady`, `FieldConflict`, …
+    /// One decision: `Approval`, `Window`, `Soak`, `CandidateNotReady`, `FieldConflict`, …
     pub reason: Reason,
     /// What it means here.
     pub message: String,

@@ -6,11 +6,11 @@
 use super::deletions;
 use super::draft::Draft;
 use super::evidence::Request;
-use super::input::{Branch, Content, Git};
+use super::input::{Git, HeadContent, RequestBranch};
 use super::proof;
 use super::report::{Reason, Wait};
 use crate::gate::approval as gates;
-use crate::gate::decisions::{DecisionFile, Word, loosens, through};
+use crate::gate::decisions::{Accepted, DecisionFile, loosens, through};
 use crate::gate::proof::makes_way;
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::files::RepoPath;
@@ -51,7 +51,7 @@ pub fn name(draft: &Draft<'_>, run: &RunId, asks: Asks) -> String {
 /// What lies under the name of the request for a step.
 #[must_use]
 pub fn advance(draft: &Draft<'_>, run: &Run, through: &StepName) -> Lies {
-    let Some(Branch { head, content }) = lying(draft, &run.id, Asks::Advance(through.clone())) else {
+    let Some(RequestBranch { head, content }) = lying(draft, &run.id, Asks::Advance(through.clone())) else {
         return Lies::Nothing;
     };
     if voids(&draft.state, &run.id, through).any(|void| void.head.as_ref() == Some(head)) {
@@ -65,7 +65,7 @@ pub fn advance(draft: &Draft<'_>, run: &Run, through: &StepName) -> Lies {
 /// What lies under the name of the request to let objects go.
 #[must_use]
 pub fn deletion(draft: &Draft<'_>, run: &RunId) -> Lies {
-    let Some(Branch { head, content }) = lying(draft, run, Asks::Delete) else { return Lies::Nothing };
+    let Some(RequestBranch { head, content }) = lying(draft, run, Asks::Delete) else { return Lies::Nothing };
     let wanted = deletion_asked(draft).map(|(path, blob)| BTreeMap::from([(path, Some(blob))]));
     judge(head, content, wanted.as_ref())
 }
@@ -76,14 +76,14 @@ pub fn delete() -> StepName {
     StepName::fixed(history::DELETE)
 }
 
-/// What a request for such a word would ask, if we ask for such words.
+/// What a request for such a decision would ask, if we ask for such decisions.
 #[must_use]
 pub fn kind(action: &DecisionAction) -> Option<Asks> {
     let deletes = matches!(action, DecisionAction::Delete { .. });
     if deletes { Some(Asks::Delete) } else { through(action).cloned().map(Asks::Advance) }
 }
 
-/// How we ask for a word, and have asked for it before.
+/// How we ask for a decision, and have asked for it before.
 #[must_use]
 pub fn to_the_letter(draft: &Draft<'_>, asks: &Asks) -> Option<Request> {
     let blob = |(path, text): (RepoPath, String)| (path, oid::blob(text.as_bytes()));
@@ -110,10 +110,12 @@ pub fn to_the_letter(draft: &Draft<'_>, asks: &Asks) -> Option<Request> {
 pub fn revert(draft: &Draft<'_>, run: &RunId) -> Lies {
     match lying(draft, run, Asks::Revert) {
         None => Lies::Nothing,
-        Some(Branch { head, content: content @ Content::Read(change) }) => {
+        Some(RequestBranch { head, content: content @ HeadContent::Read(change) }) => {
             judge(head, content, change.undoing.as_ref())
         }
-        Some(Branch { head, content: content @ (Content::Unread(_) | Content::Odd(_)) }) => judge(head, content, None),
+        Some(RequestBranch { head, content: content @ (HeadContent::Unread(_) | HeadContent::Odd(_)) }) => {
+            judge(head, content, None)
+        }
     }
 }
 
@@ -123,7 +125,7 @@ pub fn unread(branch: &str, why: &str) -> Wait {
     Wait::new(Reason::Evidence, format!("nobody knows yet what {branch} would bring: {}", plain(why)))
 }
 
-/// Takes note of a request whose branch would bring something else: it is asked anew, by another word. As long as nobody
+/// Takes note of a request whose branch would bring something else: it is asked anew, by another decision. As long as nobody
 /// has merged any, there is one such note, so that pushing again and again makes no record grow.
 pub fn spoil(draft: &mut Draft<'_>, run: &Run, through: &StepName, head: CommitId, why: &str) -> Void {
     let void = Void { why: plain(why), through: Some(through.clone()), head: Some(head) };
@@ -154,7 +156,7 @@ pub fn take_back_deletion(draft: &mut Draft<'_>) -> Option<CommitId> {
     there.or(pull.map(|pull| pull.head))
 }
 
-/// The same where a word lies at its path that does not count: it could not be merged beside that.
+/// The same where a decision lies at its path that does not count: it could not be merged beside that.
 pub fn beside(draft: &mut Draft<'_>, path: &RepoPath) -> Option<CommitId> {
     let is_in_the_way = deletion_asked(draft).is_some_and(|(asked, _)| asked == *path);
     if is_in_the_way { take_back_deletion(draft) } else { None }
@@ -163,14 +165,14 @@ pub fn beside(draft: &mut Draft<'_>, path: &RepoPath) -> Option<CommitId> {
 /// One note for all heads in a row that nobody has merged.
 fn take_note(draft: &mut Draft<'_>, run: &RunId, action: &str, (path, blob): (RepoPath, BlobId), void: Void) {
     let at = draft.now();
-    let is_void = |word: &&mut Consumed| {
-        let same = word.void.as_ref().is_some_and(|known| known.through == void.through);
-        word.run == *run && word.action == action && same
+    let is_void = |decision: &&mut Consumed| {
+        let same = decision.void.as_ref().is_some_and(|known| known.through == void.through);
+        decision.run == *run && decision.action == action && same
     };
     match draft.state.consumed.iter_mut().rfind(is_void) {
-        Some(word) if word.by == NOBODY => {
-            word.at = at;
-            word.void = Some(void);
+        Some(decision) if decision.by == NOBODY => {
+            decision.at = at;
+            decision.void = Some(void);
         }
         Some(_) | None => draft.state.consumed.push(Consumed {
             path,
@@ -188,8 +190,8 @@ fn take_note(draft: &mut Draft<'_>, run: &RunId, action: &str, (path, blob): (Re
 
 /// Takes those of these words as void that let the rollout go further and came by a request which asked for something else: who
 /// may push to its branch is not who may decide, and its page goes on saying what we wrote there. For where nothing else proves
-/// whose a word is.
-pub fn disown(draft: &mut Draft<'_>, words: &mut Vec<Word>) {
+/// whose a decision is.
+pub fn disown(draft: &mut Draft<'_>, decisions: &mut Vec<Accepted>) {
     let displaced = displaced(draft);
     let unsure = displaced.first().map(|(_, Pull { branch, .. })| {
         format!("{branch} was replaced or deleted as it came, and had asked for something else")
@@ -198,19 +200,21 @@ pub fn disown(draft: &mut Draft<'_>, words: &mut Vec<Word>) {
         let step = spoiled(draft)?;
         Some(format!("somebody else had written to the request for {step}, which was not asked for anew yet"))
     });
-    let further = words.iter().filter(|word| loosens(&word.decision.action));
-    let whys = further.filter_map(|word| Some((word.consumed.path.clone(), smuggled(draft, word, unsure.as_ref())?)));
+    let further = decisions.iter().filter(|decision| loosens(&decision.decision.action));
+    let whys = further
+        .filter_map(|decision| Some((decision.consumed.path.clone(), smuggled(draft, decision, unsure.as_ref())?)));
     let whys: BTreeMap<RepoPath, String> = whys.collect();
     if whys.is_empty() {
         return;
     }
-    for mut word in words.extract_if(.., |word| whys.contains_key(&word.consumed.path)) {
-        let through = through(&word.decision.action).cloned();
-        word.consumed.void = whys.get(&word.consumed.path).map(|why| Void { why: plain(why), through, head: None });
-        proof::void(draft, word);
+    for mut decision in decisions.extract_if(.., |decision| whys.contains_key(&decision.consumed.path)) {
+        let through = through(&decision.decision.action).cloned();
+        decision.consumed.void =
+            whys.get(&decision.consumed.path).map(|why| Void { why: plain(why), through, head: None });
+        proof::void(draft, decision);
     }
     // That such a branch is gone is no answer, unless what it had asked for is said in the same moment.
-    let answered: BTreeSet<Asks> = words.iter().filter_map(|word| answers(draft, word)).collect();
+    let answered: BTreeSet<Asks> = decisions.iter().filter_map(|decision| answers(draft, decision)).collect();
     let why = "somebody else has written to its branch, and another word came by it";
     for (asks, Pull { branch, head, checks: _ }) in displaced.into_iter().filter(|(asks, _)| !answered.contains(asks)) {
         let head = draft.input.proposals.get(&branch).map_or(head, |there| there.head.clone());
@@ -227,7 +231,7 @@ pub fn disown(draft: &mut Draft<'_>, words: &mut Vec<Word>) {
     }
 }
 
-/// Takes what lies at the path of a request, and cannot be read, as a word that does not count: the request could not be merged beside
+/// Takes what lies at the path of a request, and cannot be read, as a decision that does not count: the request could not be merged beside
 /// it, so it is asked anew. Where what a request was made on top of is taken away, it is asked anew too.
 pub fn clear(draft: &mut Draft<'_>) {
     let decisions = &draft.input.decisions;
@@ -268,27 +272,27 @@ fn unreadable(draft: &mut Draft<'_>, asks: &Asks, DecisionFile { path, blob, by,
     draft.state.consumed.push(Consumed { path, blob, action, run, proof, by, at, proven: None, void: Some(void) });
 }
 
-/// A request that changes a word which did not count: no host merges that once somebody has taken the word away.
+/// A request that changes a decision which did not count: no host merges that once somebody has taken the decision away.
 fn uprooted(draft: &mut Draft<'_>, run: &Run, step: &StepName) {
     let (path, _) = asked(draft, run, step);
     let is_about = |void: &Void| void.through.as_ref() == Some(step);
-    let mut words = draft.state.consumed.iter().filter(|word| word.run == run.id);
-    let last = words.rfind(|word| word.void.as_ref().is_some_and(is_about));
-    let is_gone = last.is_some_and(|word| word.by != NOBODY && word.path == path);
+    let mut decisions = draft.state.consumed.iter().filter(|decision| decision.run == run.id);
+    let last = decisions.rfind(|decision| decision.void.as_ref().is_some_and(is_about));
+    let is_gone = last.is_some_and(|decision| decision.by != NOBODY && decision.path == path);
     if let Some(pull) = run.pulls.get(step).filter(|_| is_gone) {
         spoil(draft, run, step, pull.head.clone(), "the word was taken away that it was to come in the place of");
     }
 }
 
-/// What a word answers to the letter as its request asks, or would ask now.
-fn answers(draft: &Draft<'_>, word: &Word) -> Option<Asks> {
-    let asks = kind(&word.decision.action)?;
+/// What a decision answers to the letter as its request asks, or would ask now.
+fn answers(draft: &Draft<'_>, decision: &Accepted) -> Option<Asks> {
+    let asks = kind(&decision.decision.action)?;
     let letter = match &asks {
         Asks::Advance(step) => asked(draft, draft.state.run.as_ref()?, step),
         Asks::Delete => deletion_asked(draft)?,
         Asks::Revert => return None,
     };
-    (letter == (word.consumed.path.clone(), word.consumed.blob.clone())).then_some(asks)
+    (letter == (decision.consumed.path.clone(), decision.consumed.blob.clone())).then_some(asks)
 }
 
 /// Whether the record names such a request.
@@ -300,11 +304,11 @@ fn is_open(draft: &Draft<'_>, asks: &Asks) -> bool {
     }
 }
 
-/// Why a word is not what a request asked that it came by. Where Git does not tell how it came, it may have come by one that somebody
+/// Why a decision is not what a request asked that it came by. Where Git does not tell how it came, it may have come by one that somebody
 /// else has written to: that is `unsure`.
-fn smuggled(draft: &Draft<'_>, word: &Word, unsure: Option<&String>) -> Option<String> {
-    let path = &word.consumed.path;
-    let as_asked = answers(draft, word);
+fn smuggled(draft: &Draft<'_>, decision: &Accepted, unsure: Option<&String>) -> Option<String> {
+    let path = &decision.consumed.path;
+    let as_asked = answers(draft, decision);
     if as_asked.as_ref().is_some_and(|asks| is_open(draft, asks)) {
         return None;
     }
@@ -314,22 +318,23 @@ fn smuggled(draft: &Draft<'_>, word: &Word, unsure: Option<&String>) -> Option<S
     if let Some(branch) = came_by.find(|branch| ours.as_ref() != Some(*branch)) {
         return Some(format!("it came by {branch}, which was to ask for something else"));
     }
-    let file = draft.input.decisions.filed.iter().find(|file| file.path == *path && file.blob == word.consumed.blob);
+    let file =
+        draft.input.decisions.filed.iter().find(|file| file.path == *path && file.blob == decision.consumed.blob);
     let heads: Vec<&CommitId> = file.into_iter().flat_map(|file| file.brought.iter().chain(&file.merged)).collect();
     let is_void = |void: &Void| void.head.as_ref().is_some_and(|head| heads.contains(&head));
-    if draft.state.consumed.iter().filter_map(|word| word.void.as_ref()).any(is_void) {
+    if draft.state.consumed.iter().filter_map(|decision| decision.void.as_ref()).any(is_void) {
         return Some("it came by a commit that somebody else had pushed to a request".to_owned());
     }
     unsure.cloned()
 }
 
-/// The steps that wait for a word. None of a run that a person has denied.
+/// The steps that wait for a decision. None of a run that a person has denied.
 fn waiting(draft: &Draft<'_>) -> Vec<StepName> {
     let Some((run, plan)) = draft.state.run.as_ref().zip(draft.plan.as_deref()) else { return Vec::new() };
     if run.denied || draft.input.git != Git::Fresh {
         return Vec::new();
     }
-    let ahead = gates::ahead(plan, draft.state.phase.stop().map(|stop| &stop.step));
+    let ahead = gates::ahead(plan, draft.state.phase.position().map(|position| &position.step));
     let waits = |through: &StepName| !gates::covers(plan, &run.approved, through);
     ahead.into_iter().filter(waits).collect()
 }
@@ -355,8 +360,9 @@ fn deletion_waits(draft: &Draft<'_>) -> bool {
 /// merged, and Git does not tell what was squashed.
 fn spoiled(draft: &Draft<'_>) -> Option<StepName> {
     let current = draft.state.current();
-    let mut words = draft.state.consumed.iter().filter(|word| word.run == current && word.action == history::DELETE);
-    let was_written_to = words.any(|word| word.void.as_ref().is_some_and(|void| void.head.is_some()));
+    let mut decisions =
+        draft.state.consumed.iter().filter(|decision| decision.run == current && decision.action == history::DELETE);
+    let was_written_to = decisions.any(|decision| decision.void.as_ref().is_some_and(|void| void.head.is_some()));
     if deletion_waits(draft) && !is_open(draft, &Asks::Delete) && was_written_to {
         return Some(delete());
     }
@@ -379,15 +385,15 @@ fn asked(draft: &Draft<'_>, run: &Run, through: &StepName) -> (RepoPath, BlobId)
     (path, oid::blob(text.as_bytes()))
 }
 
-fn lying<'d>(draft: &Draft<'d>, run: &RunId, asks: Asks) -> Option<&'d Branch> {
+fn lying<'d>(draft: &Draft<'d>, run: &RunId, asks: Asks) -> Option<&'d RequestBranch> {
     draft.input.proposals.get(&name(draft, run, asks))
 }
 
-fn judge(head: &CommitId, content: &Content, wanted: Option<&Files>) -> Lies {
+fn judge(head: &CommitId, content: &HeadContent, wanted: Option<&Files>) -> Lies {
     let why = match content {
-        Content::Unread(why) => return Lies::Unread(head.clone(), why.clone()),
-        Content::Read(change) if !change.alone => "it would bring other commits too".to_owned(),
-        Content::Read(change) => {
+        HeadContent::Unread(why) => return Lies::Unread(head.clone(), why.clone()),
+        HeadContent::Read(change) if !change.alone => "it would bring other commits too".to_owned(),
+        HeadContent::Read(change) => {
             let is_asked =
                 |(path, blob): &(&RepoPath, &Option<BlobId>)| wanted.and_then(|files| files.get(*path)) == Some(*blob);
             let gives_way =
@@ -401,7 +407,7 @@ fn judge(head: &CommitId, content: &Content, wanted: Option<&Files>) -> Lies {
                 Some((path, _)) => format!("it would change {path}"),
             }
         }
-        Content::Odd(why) => why.clone(),
+        HeadContent::Odd(why) => why.clone(),
     };
     Lies::Void(head.clone(), Some(format!("somebody else has written to its branch: {why}")))
 }

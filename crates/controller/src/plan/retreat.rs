@@ -88,16 +88,16 @@ pub fn retreat(context: &Context<'_>, run: &Run, old: &Role, why: &str) -> Retre
     };
     let (stable, kept): (BTreeMap<_, _>, BTreeMap<_, _>) =
         at_rest.into_iter().partition(|(_, rendered)| rendered.role == RoleName::Stable);
-    let carriers = carriers(context, &stable);
+    let routes = routes(context, &stable);
     let before = before_promote(context, old, run);
-    let to_mark = overwritten(context, &stable, &carriers, run);
+    let to_mark = overwritten(context, &stable, &routes, run);
     // Where the old version is not known, what the run has overwritten cannot be put back.
     let restored =
         restore(context, &stable, &to_mark, &mark, &mut out) && (known || context.stable == Stable::Untouched);
     let workload = context.live.get(&context.workload(RoleName::Stable));
     let serves = restored && stable_serves(context, workload, exposure::ready(context));
     let marks = out.actions.len();
-    let lowered = lower(context, (&carriers, &before), run, &mark, serves, &mut out);
+    let lowered = lower(context, (&routes, &before), run, &mark, serves, &mut out);
     // The pods are the evidence: that they go has to be marked first.
     let displaced = exposure::displaced(context, Percent::ZERO).into_iter();
     let displaced = displaced.filter(|_| is_marked(context, &context.workload(RoleName::Stable), run));
@@ -128,11 +128,11 @@ pub fn retreat(context: &Context<'_>, run: &Run, old: &Role, why: &str) -> Retre
 }
 
 /// The objects that carry the split, but for stable's workload: where that carries it, it is put back as a whole.
-fn carriers(context: &Context<'_>, stable: &BTreeMap<ObjectRef, Rendered>) -> Vec<ObjectRef> {
+fn routes(context: &Context<'_>, stable: &BTreeMap<ObjectRef, Rendered>) -> Vec<ObjectRef> {
     let workload = context.workload(RoleName::Stable);
-    let mut carriers = exposure::carriers(context);
-    carriers.retain(|carrier| *carrier != workload || !stable.contains_key(carrier));
-    carriers
+    let mut routes = exposure::routes(context);
+    routes.retain(|route| *route != workload || !stable.contains_key(route));
+    routes
 }
 
 /// What *promote* has written, with all requests at stable and as the old version has it: a live route of the new version may lead to
@@ -169,7 +169,7 @@ fn mark_kept(context: &Context<'_>, reference: &ObjectRef, run: &Run, mark: &str
 fn overwritten(
     context: &Context<'_>,
     stable: &BTreeMap<ObjectRef, Rendered>,
-    carriers: &[ObjectRef],
+    routes: &[ObjectRef],
     run: &Run,
 ) -> Vec<ObjectRef> {
     let new = Role { set: run.to.clone(), size: Size::Declared, pods: Some(run.pods.clone()) };
@@ -177,7 +177,7 @@ fn overwritten(
     let workload = context.workload(RoleName::Stable);
     stable
         .iter()
-        .filter(|(reference, _)| !carriers.contains(reference) && !context.live.missing.contains(&reference.kind))
+        .filter(|(reference, _)| !routes.contains(reference) && !context.live.missing.contains(&reference.kind))
         .filter(|(reference, old)| {
             let differs = new.get(reference).is_none_or(|new| new.object != old.object);
             differs || **reference == workload || context.live.get(reference).is_none()
@@ -262,10 +262,10 @@ fn stable_serves(context: &Context<'_>, target: Option<&Object>, ready: Ready) -
     ready.stable > 0 && (rolled_out || context.stable == Stable::Untouched)
 }
 
-/// Lowers and marks the carriers; says whether all are back and marked already.
+/// Lowers and marks the routes; says whether all are back and marked already.
 fn lower(
     context: &Context<'_>,
-    (carriers, before): (&[ObjectRef], &BTreeMap<ObjectRef, Rendered>),
+    (routes, before): (&[ObjectRef], &BTreeMap<ObjectRef, Rendered>),
     run: &Run,
     mark: &str,
     serves: bool,
@@ -273,14 +273,14 @@ fn lower(
 ) -> bool {
     let back = exposure::live_split(context).is_ok_and(|split| split.is_stable());
     let mut done = back;
-    for carrier in carriers {
-        let Some(live) = context.live.get(carrier) else { continue };
+    for route in routes {
+        let Some(live) = context.live.get(route) else { continue };
         if let Some(theirs) = adopt::not_ours(context.owner, live) {
             // It has the name of one of ours. What leads nobody to the candidate is nothing to wait for.
             out.waits.extend(Some(theirs).filter(|_| !back));
             continue;
         }
-        let object = match before.get(carrier) {
+        let object = match before.get(route) {
             Some(old) => marking(context, mark).marked(&old.object, old.role),
             None => exposure::retreated(context, live, mark),
         };
@@ -294,9 +294,9 @@ fn lower(
         }
         let object = Box::new(object);
         let verb = Verb::Apply { object, expects: exactly(Some(live)) };
-        let why = format!("{carrier}: {}", if back { "mark" } else { "all traffic to stable" });
+        let why = format!("{route}: {}", if back { "mark" } else { "all traffic to stable" });
         out.actions.push(context.action(Class::Retreat, None, verb, why));
-        if !back && carrier.kind == Kind::Service {
+        if !back && route.kind == Kind::Service {
             // The candidate keeps its pods until the Service was read back: it alone may serve until then.
             return false;
         }

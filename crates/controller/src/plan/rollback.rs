@@ -1,9 +1,9 @@
-//! A person's word that goes back to a version that was promoted before. It counts once, so it is followed now, or people are told why not.
+//! A person's decision that goes back to a version that was promoted before. It counts once, so it is followed now, or people are told why not.
 
 use super::draft::Draft;
 use super::idle;
 use super::renamed::renamed;
-use super::tracked::{Sight, as_live};
+use super::tracked::{TrackedView, as_live};
 use super::versions;
 use crate::manifest::desired::{Plan, Rollout, Set};
 use crate::manifest::ids::{RunId, SetId};
@@ -51,7 +51,7 @@ fn past(draft: &Draft<'_>, named: &RunId) -> Result<Past, String> {
     let (old, set) = (lost(&left.set)?, lost(past.set)?);
     // What it took of tracked objects is kept nowhere: it comes with what is live.
     let missing = || format!("what run {named} tracked is not in the namespace any more");
-    let set = as_live(set, &rollout.plan.target, Sight::of(draft.input, draft.live)).ok_or_else(missing)?;
+    let set = as_live(set, &rollout.plan.target, TrackedView::of(draft.input, draft.live)).ok_or_else(missing)?;
     if left.set == *past.set {
         return Err(format!("run {named} is what serves"));
     }

@@ -2,13 +2,13 @@
 
 use super::action::{Action, Class, Verb};
 use super::adopt;
+use super::bootstrap;
 use super::context::exactly;
 use super::converge::Converged;
 use super::deletions;
 use super::draft::{Draft, RolloutPlan};
 use super::exposure;
-use super::first;
-use super::input::{Branch, Input};
+use super::input::{Input, RequestBranch};
 use super::jobs;
 use super::planner;
 use super::report::{Reason, Wait};
@@ -24,7 +24,7 @@ use crate::record::state::Phase;
 use crate::workload::kinds::shared;
 use crate::workload::layouts::{SUFFIX, pod_labels, suffixed};
 use crate::workload::live::LiveState;
-use crate::workload::routers::{self, Seen, View, gateway_api};
+use crate::workload::routers::{self, ObservedSplit, RouteView, gateway_api};
 use crate::workload::selector::serves;
 use crate::workload::{compare, owned};
 use serde_json::Value;
@@ -62,7 +62,7 @@ fn restored(draft: &Draft<'_>) -> Option<(Posture, Converged)> {
     let posture = draft.posture()?.clone();
     let Naming::Leaving(names) = &posture.naming else { return None };
     let target = Target::recorded(names.target.clone());
-    let converged = draft.converge(&unrouted(target), &posture, first::BRINGING_UP);
+    let converged = draft.converge(&unrouted(target), &posture, bootstrap::BRINGING_UP);
     Some((posture, converged))
 }
 
@@ -128,7 +128,7 @@ fn unmark(object: &mut Object) {
 pub fn blind(input: &Input, live: &LiveState, waits: Vec<Wait>) -> RolloutPlan {
     let mut plan = planner::hold(waits);
     for Way { router, target, naming } in splits(input, live) {
-        let view = View { live, namespace: &input.id.namespace, target: &target, baseline: 0, naming: &naming };
+        let view = RouteView { live, namespace: &input.id.namespace, target: &target, baseline: 0, naming: &naming };
         let marks = stable_marks(input, &router, &view);
         let (lowered, wait) = lowered(input, &router, &view);
         // As where the run is known: traffic goes first, but where all of it is led past stable, which a paused leader may be
@@ -145,8 +145,8 @@ pub fn blind(input: &Input, live: &LiveState, waits: Vec<Wait>) -> RolloutPlan {
 }
 
 /// The candidate's pods that come back as stable's where they are deleted: of a workload that goes back, and has the mark of it.
-fn displaced(input: &Input, router: &Router, view: &View<'_>) -> Vec<Action> {
-    let set = routers::carrier(router, view).filter(|set| router.by() == By::Partition && is_marked(set));
+fn displaced(input: &Input, router: &Router, view: &RouteView<'_>) -> Vec<Action> {
+    let set = routers::live_route(router, view).filter(|set| router.by() == By::Partition && is_marked(set));
     let Some(set) = set else { return Vec::new() };
     let one = |pod: &Object| Action {
         class: Class::Retreat,
@@ -162,22 +162,22 @@ fn displaced(input: &Input, router: &Router, view: &View<'_>) -> Vec<Action> {
 }
 
 /// Whether live leads all requests to the candidate, or in a way that nobody can tell.
-fn reads_all(router: &Router, view: &View<'_>) -> bool {
+fn reads_all(router: &Router, view: &RouteView<'_>) -> bool {
     match routers::read(router, view) {
-        Seen::Split(split) => split.weight == Percent::ALL,
-        Seen::Foreign(_) => true,
+        ObservedSplit::Split(split) => split.weight == Percent::ALL,
+        ObservedSplit::Foreign(_) => true,
     }
 }
 
-/// The carriers with the split at stable and the mark, as far as they are not; or on what that waits.
-fn lowered(input: &Input, router: &Router, view: &View<'_>) -> (Vec<Action>, Option<Wait>) {
+/// The routes with the split at stable and the mark, as far as they are not; or on what that waits.
+fn lowered(input: &Input, router: &Router, view: &RouteView<'_>) -> (Vec<Action>, Option<Wait>) {
     let (owner, mut actions) = (input.me.instance.owner_of(&input.id), Vec::new());
     for object in routers::retreat(router, view, &input.me.instance.in_cluster()) {
-        let carrier = view.live.get(object.reference());
-        let Some(carrier) = carrier.filter(|live| adopt::not_ours(&owner, live).is_none()) else { continue };
-        let Some(mark) = mark_of(input, carrier) else { continue };
-        let lowers = !compare::differs(&object, carrier).is_empty();
-        if !lowers && is_marked(carrier) {
+        let route = view.live.get(object.reference());
+        let Some(route) = route.filter(|live| adopt::not_ours(&owner, live).is_none()) else { continue };
+        let Some(mark) = mark_of(input, route) else { continue };
+        let lowers = !compare::differs(&object, route).is_empty();
+        if !lowers && is_marked(route) {
             continue;
         }
         let ready = exposure::ready_behind(Some(router), view);
@@ -188,12 +188,12 @@ fn lowered(input: &Input, router: &Router, view: &View<'_>) -> (Vec<Action>, Opt
         actions.push(marked(
             input,
             view.live,
-            carrier,
+            route,
             object,
             &mark,
             if lowers { "all traffic to stable" } else { "mark" },
         ));
-        if lowers && carrier.reference().kind == Kind::Service {
+        if lowers && route.reference().kind == Kind::Service {
             // The candidate keeps its pods until the Service was read back.
             break;
         }
@@ -202,14 +202,14 @@ fn lowered(input: &Input, router: &Router, view: &View<'_>) -> (Vec<Action>, Opt
 }
 
 /// Marks what a paused leader's *promote* would overwrite. No record says which objects of stable that are: all.
-fn stable_marks(input: &Input, router: &Router, view: &View<'_>) -> Vec<Action> {
-    let carriers = routers::carriers(router, view.namespace, view.target);
-    let Some(mark) = carriers.iter().find_map(|carrier| mark_of(input, view.live.get(carrier)?)) else {
+fn stable_marks(input: &Input, router: &Router, view: &RouteView<'_>) -> Vec<Action> {
+    let routes = routers::routes(router, view.namespace, view.target);
+    let Some(mark) = routes.iter().find_map(|route| mark_of(input, view.live.get(route)?)) else {
         return Vec::new();
     };
     let (owner, manager) = (input.me.instance.owner_of(&input.id), input.me.instance.in_cluster());
     let stable = view.live.objects.owned_by(&owner);
-    let stable = stable.filter(|live| live.annotation(ROLE) == Some("stable") && !carriers.contains(live.reference()));
+    let stable = stable.filter(|live| live.annotation(ROLE) == Some("stable") && !routes.contains(live.reference()));
     let unmarked = stable.filter(|live| !is_marked(live));
     unmarked
         .filter_map(|live| Some(marked(input, view.live, live, owned::owned_by(live, &manager)?, &mark, "mark")))
@@ -220,9 +220,9 @@ fn is_marked(live: &Object) -> bool {
     live.annotation(RETREATED).is_some_and(|mark| !mark.is_empty())
 }
 
-/// The mark that goes with the way back of this carrier: its own, or that of the brake.
-fn mark_of(input: &Input, carrier: &Object) -> Option<String> {
-    let own = carrier.annotation(RETREATED).filter(|mark| !mark.is_empty()).map(str::to_owned);
+/// The mark that goes with the way back of this route: its own, or that of the brake.
+fn mark_of(input: &Input, route: &Object) -> Option<String> {
+    let own = route.annotation(RETREATED).filter(|mark| !mark.is_empty()).map(str::to_owned);
     let brake = (input.brake == Ok(Some(BrakeWord::Revert)))
         .then(|| format!("{}/aborted: the brake in the cluster says revert", RunId::zero()));
     own.or(brake)
@@ -329,7 +329,7 @@ fn target_of(candidate: &Object) -> Option<ObjectName> {
 /// Advance requests of other runs, of steps that are approved, or of a run that a person has denied, ask for nothing any more
 /// (requirement X-2); nor does one for objects to go that nobody is asked about now, nor any request about a rollout that left main.
 pub fn void_proposals(draft: &mut Draft<'_>) {
-    for (name, Branch { head, content: _ }) in &draft.input.proposals {
+    for (name, RequestBranch { head, content: _ }) in &draft.input.proposals {
         let Some(asked) = Head::parse(&draft.input.me.instance, name) else { continue };
         let step = match &asked.asks {
             Asks::Advance(step) => step,

@@ -4,7 +4,7 @@
 
 use super::draft::Draft;
 use super::evidence::{Evidence, Found};
-use super::input::{Desired, Input, Live, Recorded};
+use super::input::{Desired, Input, Live, RecordedState};
 use super::missing::AGAIN;
 use super::report::{Reason, Wait};
 use crate::manifest::desired::{Rollout, Set, Target};
@@ -32,13 +32,13 @@ const APART: TimeDelta = TimeDelta::minutes(1);
 
 /// Where tracked objects are seen.
 #[derive(Debug, Clone, Copy)]
-pub struct Sight<'a> {
+pub struct TrackedView<'a> {
     live: &'a LiveState,
     evidence: &'a Evidence,
     namespace: &'a Namespace,
 }
 
-impl<'a> Sight<'a> {
+impl<'a> TrackedView<'a> {
     /// What is seen of the rollout's namespace.
     #[must_use]
     pub fn of(input: &'a Input, live: &'a LiveState) -> Self {
@@ -116,7 +116,7 @@ impl Input {
         };
         let (rollout, live, evidence) = (Arc::clone(rollout), Arc::clone(live), Arc::clone(&self.evidence));
         let target = &rollout.plan.target;
-        let sight = Sight { live: &live, evidence: &evidence, namespace: &self.id.namespace };
+        let sight = TrackedView { live: &live, evidence: &evidence, namespace: &self.id.namespace };
         let past = self.sets.values().filter(|set| !set.tracked.is_empty());
         let past: Vec<_> = past.filter_map(|set| as_live(set, target, sight)).collect();
         self.sets.extend(past.into_iter().map(|set| (set.id.clone(), set)));
@@ -140,7 +140,7 @@ impl Input {
 
 /// A set with what is live by now of the objects that it tracks; none if one of them is not there.
 #[must_use]
-pub fn as_live(set: &Arc<Set>, target: &Target, sight: Sight<'_>) -> Option<Arc<Set>> {
+pub fn as_live(set: &Arc<Set>, target: &Target, sight: TrackedView<'_>) -> Option<Arc<Set>> {
     if set.tracked.is_empty() {
         return Some(Arc::clone(set));
     }
@@ -152,7 +152,7 @@ pub fn as_live(set: &Arc<Set>, target: &Target, sight: Sight<'_>) -> Option<Arc<
 fn taken<'a>(
     names: impl Iterator<Item = (Referent, &'a ObjectName)>,
     target: &Target,
-    sight: Sight<'_>,
+    sight: TrackedView<'_>,
 ) -> Result<Tracked, Vec<(Referent, ObjectName)>> {
     tracked::take(names, &target.name, |kind, name| sight.content(kind, name))
 }
@@ -178,7 +178,7 @@ pub fn watched(input: &Input) -> BTreeSet<Lookup> {
         Desired::Rejected(_) | Desired::Gone | Desired::Unreadable(_) => None,
     };
     let mut names: BTreeSet<&ObjectName> = wanted.into_iter().flat_map(|track| &track.secrets).collect();
-    let (Recorded::State(..), Live::Seen(live)) = (&input.recorded, &input.live) else {
+    let (RecordedState::State(..), Live::Seen(live)) = (&input.recorded, &input.live) else {
         return names.into_iter().map(|name| lookup(namespace, name)).collect();
     };
     let taken = secrets(input.sets.values().map(AsRef::as_ref));

@@ -1,14 +1,14 @@
 //! Tells people what is recorded; a retreat at once. It can never change a plan, and no tick waits for it.
 
-use super::source::Record;
+use super::source::LoadedRecord;
 use crate::cluster::client::Cluster;
-use crate::cluster::events::{Event, Level};
+use crate::cluster::events::{EventLevel, KubeEvent};
 use crate::manifest::ids::RolloutId;
 use crate::manifest::object::{Kind, ObjectRef};
 use crate::plan::action::Action;
 use crate::record::state::{Owned, RoleName, RolloutState, Time};
 use crate::report::metrics::Metrics;
-use crate::report::words::told;
+use crate::report::transition::transition;
 use crate::workload::kinds::shared;
 use crate::workload::live::Expects;
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ impl Announcer {
     /// Tells of records that were pushed. `before` says what they were.
     pub fn recorded<'a>(
         &mut self,
-        changes: &BTreeMap<RolloutId, Option<Record>>,
+        changes: &BTreeMap<RolloutId, Option<LoadedRecord>>,
         before: impl Fn(&RolloutId) -> Option<&'a RolloutState>,
         why: &BTreeMap<RolloutId, String>,
         now: Time,
@@ -45,7 +45,7 @@ impl Announcer {
                 tracing::info!(rollout = %id, what, "the record ended");
                 continue;
             };
-            let Some(told) = told(before(id), after, what) else {
+            let Some(told) = transition(before(id), after, what) else {
                 tracing::info!(rollout = %id, seq = after.seq, what, "recorded");
                 continue;
             };
@@ -57,7 +57,7 @@ impl Announcer {
                 rollout = %id, phase = after.phase.name(), run, revision = revision.unwrap_or_default(),
                 seq = after.seq, reason = what, "{}", told.message
             );
-            let level = if told.warning { Level::Warning } else { Level::Normal };
+            let level = if told.warning { EventLevel::Warning } else { EventLevel::Normal };
             if let Some((about, uid)) = target(after) {
                 self.post(about, Some(uid), level, told.reason, told.message, now);
             }
@@ -71,14 +71,14 @@ impl Announcer {
             Expects::Uid(uid) | Expects::Version { uid, .. } => Some(uid.clone()),
             Expects::Absent => None,
         };
-        self.post(about, uid, Level::Warning, "Retreated", action.why.clone(), now);
+        self.post(about, uid, EventLevel::Warning, "Retreated", action.why.clone(), now);
     }
 
     /// Tells that the Git server does not take the next record of a rollout; `record` is the one that it has.
     pub fn rejected(&mut self, record: Option<&RolloutState>, why: &str, now: Time) {
         if let Some((about, uid)) = record.and_then(target) {
             let message = format!("the Git server does not take the record, so nothing goes on: {why}");
-            self.post(about, Some(uid), Level::Warning, "RecordRejected", message, now);
+            self.post(about, Some(uid), EventLevel::Warning, "RecordRejected", message, now);
         }
     }
 
@@ -86,7 +86,7 @@ impl Announcer {
         &mut self,
         about: ObjectRef,
         uid: Option<String>,
-        level: Level,
+        level: EventLevel,
         reason: &'static str,
         message: String,
         now: Time,
@@ -98,7 +98,7 @@ impl Announcer {
         }
         let cluster = self.cluster.clone();
         self.posts.spawn(async move {
-            let event = Event { about: &about, uid: uid.as_deref(), level, reason, message: &message };
+            let event = KubeEvent { about: &about, uid: uid.as_deref(), level, reason, message: &message };
             cluster.announce(&event, now).await;
         });
     }

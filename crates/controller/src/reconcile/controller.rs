@@ -5,17 +5,17 @@ use super::backoff::changed;
 use super::evidence::Collector;
 use super::front::Front;
 use super::hosted::{self, Way};
-use super::lead::{Lead, Renewer, Standing};
+use super::lead::{Lead, LeaseStatus, Renewer};
 use super::pace::Pace;
 use super::project::Projector;
 use super::pull_requests::PullRequests;
 pub use super::run_error::RunError;
 use super::shell::Shell;
-use super::source::{Branches, Source, View};
+use super::source::{Branches, GitView, Source};
 use super::table::Table;
 use super::tick::{Requeue, Term};
 use super::unobserved::UnobservedSpans;
-use super::world::{self, World};
+use super::world::{self, Backends};
 use crate::cluster::lease::{Inherited, Lease, LeaseAnnotations, LeaseHeld, Timing};
 use crate::cluster::store::Observed;
 use crate::cluster::watch::Watches;
@@ -24,7 +24,7 @@ use crate::manifest::installation::Installation;
 use crate::manifest::raw::Projection;
 use crate::plan::input::Git;
 use crate::plan::report::{Reason, Wait};
-use crate::report::server::Readiness;
+use crate::report::server::ServerReadiness;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -70,8 +70,8 @@ pub async fn run(installation: Installation, options: Options, cache: &Path) -> 
     // Until the signals are taken nothing was done that would have to be ended, and one ends the process.
     let front = Front::open(options.listen, &installation).await?;
     let world = match options.once {
-        Once::No => World::await_connection(&installation, cache, &front.readiness).await?,
-        Once::Yes { .. } => World::connect(&installation, cache).await?,
+        Once::No => Backends::await_connection(&installation, cache, &front.readiness).await?,
+        Once::Yes { .. } => Backends::connect(&installation, cache).await?,
     };
     let stop = CancellationToken::new();
     let signals = signalled(&stop)?;
@@ -88,7 +88,7 @@ pub async fn run(installation: Installation, options: Options, cache: &Path) -> 
 /// # Errors
 /// As [`run`].
 pub async fn run_in(
-    world: World,
+    world: Backends,
     installation: &Installation,
     options: &Options,
     stop: &CancellationToken,
@@ -98,7 +98,7 @@ pub async fn run_in(
 
 async fn run_behind(
     mut front: Front,
-    world: World,
+    world: Backends,
     installation: &Installation,
     options: &Options,
     stop: &CancellationToken,
@@ -164,7 +164,7 @@ struct Controller {
     pull_requests: Option<PullRequests>,
     notes: watch::Sender<LeaseAnnotations>,
     begun: mpsc::UnboundedReceiver<Inherited>,
-    readiness: Readiness,
+    readiness: ServerReadiness,
     /// Tells of the webhooks of the Git host.
     told: watch::Receiver<()>,
     poll: Duration,
@@ -178,7 +178,7 @@ struct Controller {
 impl Controller {
     fn start(
         front: &Front,
-        World { cluster, store, providers, clock, pass, carrier }: World,
+        Backends { cluster, store, providers, clock, pass, transport }: Backends,
         installation: &Installation,
         options: &Options,
         stop: &CancellationToken,
@@ -199,7 +199,7 @@ impl Controller {
         let kept = CancellationToken::new();
         let (guarded, guard) = watch::channel(hosted::guard(installation));
         keeping.spawn(renewer.keep(kept.clone()));
-        let way = Way { installation, pass: pass.as_ref(), carrier: carrier.as_ref(), store: &store };
+        let way = Way { installation, pass: pass.as_ref(), transport: transport.as_ref(), store: &store };
         let shell = Shell {
             evidence: Collector::new(cluster.clone(), providers, clock.clone(), Arc::clone(&woken))
                 .with(hosted::review_fetcher(way, &branches, &clock, &metrics)?)
@@ -254,9 +254,9 @@ impl Controller {
         tokio::pin!(late);
         let mut led = false;
         loop {
-            let why = match lead.standing() {
-                Standing::Unknown(why) => why,
-                Standing::Standby(holder) => {
+            let why = match lead.status() {
+                LeaseStatus::Unknown(why) => why,
+                LeaseStatus::Standby(holder) => {
                     self.readiness.lease_known();
                     // Main is read by who leads: a stand-by is ready without.
                     self.readiness.source_read();
@@ -265,7 +265,7 @@ impl Controller {
                     tracing::info!(holder, "stands by");
                     format!("{holder} leads")
                 }
-                Standing::Leading(_) => {
+                LeaseStatus::Leading(_) => {
                     self.readiness.lease_known();
                     led = true;
                     tokio::select! {
@@ -273,7 +273,7 @@ impl Controller {
                         over = self.term(&mut lead) => if over == Over::Settled { break },
                         () = &mut late => break,
                     }
-                    let expired = lead.held().is_none() && matches!(lead.standing(), Standing::Leading(_));
+                    let expired = lead.held().is_none() && matches!(lead.status(), LeaseStatus::Leading(_));
                     if !expired {
                         // Lost to another, or got again meanwhile: the term was told, and nothing more would tell of it.
                         continue;
@@ -384,7 +384,7 @@ async fn looked(pull_requests: &mut Option<PullRequests>) {
 }
 
 /// Takes note of what was seen once.
-fn see(readiness: &Readiness, shell: &Shell, view: Option<&View>) {
+fn see(readiness: &ServerReadiness, shell: &Shell, view: Option<&GitView>) {
     if view.is_some_and(|view| view.main.why_unreadable().is_none()) {
         readiness.source_read();
     }

@@ -16,16 +16,16 @@ pub use signature_verifier::SignatureVerifier;
 
 use self::questions::UnderWay;
 use super::clock::Clock;
-use crate::analysis::provider::Provider;
+use crate::analysis::provider::ProviderClient;
 use crate::cluster::client::Cluster;
-use crate::gate::proof::Asked;
+use crate::gate::proof::ProofQuestion;
 use crate::manifest::ids::{ProviderName, RolloutId};
 use crate::manifest::object::{APPLIED, Object, ObjectRef};
 use crate::plan::action::{Action, SecretCopy, Verb};
 use crate::plan::evidence::{Answer, Entangled, Evidence, Need, Question};
 use crate::record::state::Time;
 use crate::report::metrics::outcome_label;
-use crate::workload::live::{Expects, LiveState, Outcome};
+use crate::workload::live::{Expects, LiveState, WriteOutcome};
 use crate::workload::lookup::Lookup;
 use chrono::TimeDelta;
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,16 +50,18 @@ const DELETE: &str = "delete";
 const MIGRATE: &str = "migrate";
 
 /// For how long an answer holds that says nothing about the content: then it is asked again. `None`: for good.
-fn lifetime(outcome: &Outcome) -> Option<TimeDelta> {
+fn lifetime(outcome: &WriteOutcome) -> Option<TimeDelta> {
     match outcome {
-        Outcome::Done(_) | Outcome::Refused(_) => None,
-        Outcome::Retriable(_) | Outcome::Stale(_) => Some(TimeDelta::seconds(5)),
-        Outcome::Conflict { .. } | Outcome::MissingKind(_) | Outcome::Forbidden(_) => Some(TimeDelta::seconds(60)),
+        WriteOutcome::Done(_) | WriteOutcome::Refused(_) => None,
+        WriteOutcome::Retriable(_) | WriteOutcome::Stale(_) => Some(TimeDelta::seconds(5)),
+        WriteOutcome::Conflict { .. } | WriteOutcome::MissingKind(_) | WriteOutcome::Forbidden(_) => {
+            Some(TimeDelta::seconds(60))
+        }
     }
 }
 
 /// Who answers the questions of checks, by the name that the installation gives it.
-pub type Providers = BTreeMap<ProviderName, Provider>;
+pub type Providers = BTreeMap<ProviderName, ProviderClient>;
 
 /// What is known, and what is being asked.
 pub struct Collector {
@@ -88,13 +90,13 @@ struct Known {
     asked: BTreeSet<Question>,
     looking: BTreeSet<(RolloutId, Lookup)>,
     measuring: UnderWay,
-    attesting: BTreeSet<(RolloutId, Asked)>,
+    attesting: BTreeSet<(RolloutId, ProofQuestion)>,
     /// What was applied in a dry run whose answer does not hold for good.
     again: BTreeMap<Question, (RolloutId, Need, Expects)>,
     /// Rollouts with news since a tick looked at them, since anybody did, and since anybody asked whether they are bad.
     news: BTreeSet<RolloutId>,
     fresh: BTreeSet<RolloutId>,
-    unheard: BTreeSet<RolloutId>,
+    unexamined: BTreeSet<RolloutId>,
 }
 
 impl Collector {
@@ -160,7 +162,7 @@ impl Collector {
             let mut known = self.known();
             let mut news = BTreeSet::new();
             let gone = |answer: &Answer| {
-                matches!(answer.outcome, Outcome::Retriable(_) | Outcome::Stale(_)) && expired(answer, now)
+                matches!(answer.outcome, WriteOutcome::Retriable(_) | WriteOutcome::Stale(_)) && expired(answer, now)
             };
             for (rollout, evidence) in &mut known.by_rollout {
                 if evidence.dry_runs.values().any(gone) || evidence.readings.due(AGAIN).is_some_and(|at| at <= now) {
@@ -197,25 +199,25 @@ impl Collector {
     }
 
     /// Takes note of what came of a write.
-    pub fn wrote(&self, action: &Action, outcome: &Outcome) {
+    pub fn wrote(&self, action: &Action, outcome: &WriteOutcome) {
         let key = key_of(action);
         let mut known = self.known();
         if let Verb::CopySecret(copy) = &action.verb {
             known.of(&action.rollout).looked.retain(|lookup, _| !look::is_news(lookup, copy, outcome));
         }
         match outcome {
-            Outcome::Done(_) => {
+            WriteOutcome::Done(_) => {
                 let evidence = known.by_rollout.get_mut(&action.rollout);
                 if let Some(evidence) = evidence.filter(|evidence| !evidence.writes.is_empty()) {
                     Arc::make_mut(evidence).writes.retain(|(object, _), _| *object != key.0);
                 }
             }
-            Outcome::Stale(_) => {}
-            Outcome::Conflict { .. }
-            | Outcome::Refused(_)
-            | Outcome::MissingKind(_)
-            | Outcome::Forbidden(_)
-            | Outcome::Retriable(_) => {
+            WriteOutcome::Stale(_) => {}
+            WriteOutcome::Conflict { .. }
+            | WriteOutcome::Refused(_)
+            | WriteOutcome::MissingKind(_)
+            | WriteOutcome::Forbidden(_)
+            | WriteOutcome::Retriable(_) => {
                 let answer = Answer { outcome: outcome.clone(), at: self.clock.now() };
                 let writes = &mut known.of(&action.rollout).writes;
                 writes.insert(key, answer);
@@ -255,7 +257,7 @@ impl Collector {
         let Some(before) = known.forget(rollout) else { return };
         let looked = before.looked.iter().filter(|(lookup, _)| watched.contains(lookup));
         let looked: BTreeMap<_, _> = looked.map(|(lookup, found)| (lookup.clone(), found.clone())).collect();
-        let told = before.readings.told();
+        let told = before.readings.notified();
         if told.is_some() || !looked.is_empty() {
             let kept = Evidence { readings: told.unwrap_or_default(), looked, ..Evidence::default() };
             known.by_rollout.insert(rollout.clone(), Arc::new(kept));
@@ -304,7 +306,10 @@ impl Known {
         let question = need.question.clone();
         self.asked.remove(&question);
         self.tell([rollout.clone()].into());
-        if matches!(answer.outcome, Outcome::Conflict { .. } | Outcome::MissingKind(_) | Outcome::Forbidden(_)) {
+        if matches!(
+            answer.outcome,
+            WriteOutcome::Conflict { .. } | WriteOutcome::MissingKind(_) | WriteOutcome::Forbidden(_)
+        ) {
             self.again.insert(question.clone(), (rollout.clone(), need, expects));
         } else {
             self.again.remove(&question);
@@ -361,7 +366,7 @@ mod tests {
         Need { question: Question { cluster: "home".parse().unwrap(), target, content: "c".to_owned(), over }, object }
     }
 
-    fn take(known: &mut Known, need: &Need, outcome: Outcome) {
+    fn take(known: &mut Known, need: &Need, outcome: WriteOutcome) {
         let answer = Answer { outcome, at: Time::from_timestamp(0, 0).unwrap() };
         known.take(rollout(), need.clone(), Expects::Absent, answer);
     }
@@ -373,12 +378,12 @@ mod tests {
     #[test]
     fn an_answer_about_an_older_object_goes_when_a_newer_one_comes() {
         let mut known = Known::default();
-        take(&mut known, &need("x", Some("1")), Outcome::Done(None));
-        take(&mut known, &need("y", None), Outcome::Done(None));
-        take(&mut known, &need("x", Some("2")), Outcome::Forbidden("no".to_owned()));
+        take(&mut known, &need("x", Some("1")), WriteOutcome::Done(None));
+        take(&mut known, &need("y", None), WriteOutcome::Done(None));
+        take(&mut known, &need("x", Some("2")), WriteOutcome::Forbidden("no".to_owned()));
         assert_eq!((answers(&known), known.again.len()), (2, 1));
         assert_eq!(known.news, [rollout()].into());
-        take(&mut known, &need("x", Some("3")), Outcome::Done(None));
+        take(&mut known, &need("x", Some("3")), WriteOutcome::Done(None));
         assert_eq!((answers(&known), known.again.len()), (2, 0), "what is asked no more is not asked again either");
     }
 
@@ -396,20 +401,20 @@ mod tests {
     fn the_number_of_answers_is_bounded() {
         let mut known = Known::default();
         for n in 0..(KEPT + 40) {
-            take(&mut known, &need(&format!("x{n}"), None), Outcome::Forbidden("no".to_owned()));
+            take(&mut known, &need(&format!("x{n}"), None), WriteOutcome::Forbidden("no".to_owned()));
         }
         assert_eq!((answers(&known), known.again.len()), (KEPT, KEPT));
     }
 
     #[test]
     fn what_says_nothing_about_the_content_does_not_hold_for_good() {
-        let lasts = |outcome: Outcome| {
+        let lasts = |outcome: WriteOutcome| {
             let answer = Answer { outcome, at: Time::from_timestamp(0, 0).unwrap() };
             [4, 5, 59, 60, 1_000_000].map(|second| expired(&answer, Time::from_timestamp(second, 0).unwrap()))
         };
-        assert_eq!(lasts(Outcome::Done(None)), [false; 5]);
-        assert_eq!(lasts(Outcome::Refused(String::new())), [false; 5]);
-        assert_eq!(lasts(Outcome::Retriable(String::new())), [false, true, true, true, true]);
-        assert_eq!(lasts(Outcome::Forbidden(String::new())), [false, false, false, true, true]);
+        assert_eq!(lasts(WriteOutcome::Done(None)), [false; 5]);
+        assert_eq!(lasts(WriteOutcome::Refused(String::new())), [false; 5]);
+        assert_eq!(lasts(WriteOutcome::Retriable(String::new())), [false, true, true, true, true]);
+        assert_eq!(lasts(WriteOutcome::Forbidden(String::new())), [false, false, false, true, true]);
     }
 }

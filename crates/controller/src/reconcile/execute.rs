@@ -11,7 +11,7 @@ use crate::manifest::ids::RolloutId;
 use crate::plan::action::{Action, Class, Verb};
 use crate::record::state::Time;
 use crate::report::metrics::{Metrics, outcome_label};
-use crate::workload::live::{Expects, Outcome};
+use crate::workload::live::{Expects, WriteOutcome};
 use futures::{FutureExt, StreamExt};
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub enum Ran {
     /// All were done; so many.
     All(usize),
     /// One was not, and the rest was left: the outcome.
-    Stopped(Outcome),
+    Stopped(WriteOutcome),
     /// The record does not allow one of them: the plan is not what was recorded.
     NotRecorded,
     /// A write like it failed a moment ago.
@@ -39,7 +39,7 @@ impl Ran {
     #[must_use]
     pub fn voids(&self) -> bool {
         match self {
-            Self::Stopped(Outcome::Stale(_)) | Self::Lost | Self::NotRecorded | Self::Rests => true,
+            Self::Stopped(WriteOutcome::Stale(_)) | Self::Lost | Self::NotRecorded | Self::Rests => true,
             Self::All(_) | Self::Stopped(_) => false,
         }
     }
@@ -117,19 +117,19 @@ impl Executor<'_> {
             }
             let outcome = faults::effect(&action.why, self.cluster.perform(action)).await;
             self.note(action, &outcome);
-            if !matches!(outcome, Outcome::Done(_)) {
+            if !matches!(outcome, WriteOutcome::Done(_)) {
                 return Ran::Stopped(outcome);
             }
         }
         Ran::All(actions.len())
     }
 
-    fn note(&self, action: &Action, outcome: &Outcome) {
+    fn note(&self, action: &Action, outcome: &WriteOutcome) {
         self.metrics.acted(action.class, outcome);
         self.evidence.wrote(action, outcome);
         let object = action.verb.target();
         match outcome {
-            Outcome::Done(written) => {
+            WriteOutcome::Done(written) => {
                 tracing::info!(rollout = %action.rollout, %object, class = ?action.class, why = action.why, "done");
                 match (written, &action.verb) {
                     (Some(written), verb) => self.watches.absorb((**written).clone(), verb.expects()),
@@ -140,18 +140,18 @@ impl Executor<'_> {
                     (None, Verb::Apply { .. } | Verb::Migrate { .. } | Verb::CopySecret(_)) => {}
                 }
             }
-            Outcome::Stale(why) => {
+            WriteOutcome::Stale(why) => {
                 tracing::debug!(rollout = %action.rollout, %object, why, "the world has moved; observes again");
             }
-            Outcome::Conflict { manager, fields } => {
+            WriteOutcome::Conflict { manager, fields } => {
                 let fields = fields.join(", ");
                 tracing::warn!(rollout = %action.rollout, %object, manager, fields, "another manager owns fields");
             }
-            Outcome::Refused(why) | Outcome::Forbidden(why) | Outcome::Retriable(why) => {
+            WriteOutcome::Refused(why) | WriteOutcome::Forbidden(why) | WriteOutcome::Retriable(why) => {
                 let outcome = outcome_label(outcome);
                 tracing::warn!(rollout = %action.rollout, %object, class = ?action.class, outcome, why, "not done");
             }
-            Outcome::MissingKind(kind) => {
+            WriteOutcome::MissingKind(kind) => {
                 tracing::warn!(rollout = %action.rollout, %object, %kind, "the cluster does not serve this kind");
             }
         }

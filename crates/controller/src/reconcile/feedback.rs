@@ -6,14 +6,14 @@
 use super::backoff::{Backoff, Error, WakeUp};
 use super::clock::Clock;
 use super::lead::Lead;
-use super::source::{Record, Records, View};
+use super::source::{GitView, LoadedRecord, LoadedRecords};
 use crate::forge::host::{Host, HostError, Offer, Offers};
-use crate::git::{GitError, Merged, RefName, Store};
+use crate::git::{GitError, MergeResult, RefName, Store};
 use crate::manifest::ids::{CommitId, InstanceName, RolloutId};
 use crate::manifest::installation::{Caps, HostKind, Installation};
 use crate::manifest::load::{self, Loaded};
 use crate::record::state::Time;
-use crate::report::feedback::{Feedback, Verdict, mark};
+use crate::report::feedback::{FeedbackVerdict, PullRequestFeedback, mark};
 use chrono::TimeDelta;
 use reading::{Beside, concerned, reading, touches};
 use std::collections::BTreeMap;
@@ -90,7 +90,7 @@ pub(super) struct Reader {
 }
 
 /// The records of all rollouts.
-type All = Arc<BTreeMap<RolloutId, Arc<Record>>>;
+type All = Arc<BTreeMap<RolloutId, Arc<LoadedRecord>>>;
 
 /// When a pull request was looked at, and beside which main; none if nothing came of it.
 struct Look {
@@ -123,7 +123,7 @@ impl Reader {
     }
 
     /// Goes on until it is dropped. `seen` is what Git says, for others too; `told` tells that something has happened on the host.
-    pub(super) async fn work(mut self, seen: watch::Receiver<(u64, Option<Arc<View>>)>, told: watch::Receiver<()>) {
+    pub(super) async fn work(mut self, seen: watch::Receiver<(u64, Option<Arc<GitView>>)>, told: watch::Receiver<()>) {
         let mut wake_up = WakeUp::new(told);
         let soon = self.setting.poll.min(SOON);
         let mut pause = soon;
@@ -153,10 +153,10 @@ impl Reader {
     }
 
     /// Looks at some of those that are due, and says whether that was all of them.
-    async fn turn(&mut self, view: &View) -> Result<Came, Error> {
+    async fn turn(&mut self, view: &GitView) -> Result<Came, Error> {
         self.main = None;
         // Where nobody knows what runs, nobody knows what would come of a change.
-        let (Some(main), Records::Read(records)) = (&view.tips.main, &view.records) else {
+        let (Some(main), LoadedRecords::Read(records)) = (&view.tips.main, &view.records) else {
             return Ok(Came::Done);
         };
         let ours = self.setting.host.ids().await?.user;
@@ -204,7 +204,7 @@ impl Reader {
         let verdict = match self.judge(records, main, offer).await {
             Ok(Some(verdict)) => verdict,
             Ok(None) => return Ok(Came::Later),
-            Err(error) if error.is_of_content() => Verdict::Unreadable(error.to_string()),
+            Err(error) if error.is_of_content() => FeedbackVerdict::Unreadable(error.to_string()),
             Err(error) if error.is_retriable() => return Err(error.into()),
             Err(error) => {
                 // What is wrong with one says nothing of the others.
@@ -212,7 +212,7 @@ impl Reader {
                 return Ok(Came::Done);
             }
         };
-        match self.say(offer, Feedback { head: offer.head.clone(), verdict }).await {
+        match self.say(offer, PullRequestFeedback { head: offer.head.clone(), verdict }).await {
             Err(error @ (HostError::Refused { .. } | HostError::Unusable { .. })) => {
                 tracing::warn!(number = offer.number, %error, "what a pull request comes to cannot be said there");
                 Ok(Came::Done)
@@ -222,7 +222,12 @@ impl Reader {
     }
 
     /// What a pull request comes to; none if it moves right now.
-    async fn judge(&mut self, records: &All, main: &CommitId, offer: &Offer) -> Result<Option<Verdict>, GitError> {
+    async fn judge(
+        &mut self,
+        records: &All,
+        main: &CommitId,
+        offer: &Offer,
+    ) -> Result<Option<FeedbackVerdict>, GitError> {
         let store = self.aside()?;
         store.fetch(&BTreeMap::from([(self.setting.main.clone(), main.clone())])).await.map_err(of_main)?;
         match store.fetch_offer(&self.setting.kind.offer_ref(offer.number), &offer.head).await {
@@ -230,7 +235,9 @@ impl Reader {
             done => done?,
         }
         let Some(changed) = store.offered(main, &offer.head).await? else {
-            return Ok(Some(Verdict::Unreadable("it has no commit in common with the branch it leads to".to_owned())));
+            return Ok(Some(FeedbackVerdict::Unreadable(
+                "it has no commit in common with the branch it leads to".to_owned(),
+            )));
         };
         let base = match self.main.take() {
             Some(known) => known,
@@ -241,11 +248,11 @@ impl Reader {
         };
         self.main = Some(Arc::clone(&base));
         if !touches(&base, &changed) {
-            return Ok(Some(Verdict::Elsewhere));
+            return Ok(Some(FeedbackVerdict::Elsewhere));
         }
         let files = match store.merged(main, &offer.head).await? {
-            Merged::Tree(files) => files,
-            Merged::Conflict(paths) => return Ok(Some(Verdict::Conflict(paths))),
+            MergeResult::Tree(files) => files,
+            MergeResult::Conflict(paths) => return Ok(Some(FeedbackVerdict::Conflict(paths))),
         };
         let beside = Beside { main: base, changed, records: Arc::clone(records), now: self.setting.clock.now() };
         let caps = self.setting.caps.clone();
@@ -253,7 +260,7 @@ impl Reader {
         // Where main has changed a file too, its lines are others in the commit that is offered.
         let same = store.shared(&offer.head, concerned(&read, &files)).await?.into_iter();
         read.same = same.map(|path| (path.clone(), self.setting.host.page_of(&offer.head, &path))).collect();
-        Ok(Some(Verdict::Read(read)))
+        Ok(Some(FeedbackVerdict::Read(read)))
     }
 
     fn aside(&mut self) -> Result<Store, GitError> {
@@ -265,12 +272,12 @@ impl Reader {
     }
 
     /// Says it, unless it was said already.
-    async fn say(&mut self, offer: &Offer, feedback: Feedback) -> Result<Came, HostError> {
+    async fn say(&mut self, offer: &Offer, feedback: PullRequestFeedback) -> Result<Came, HostError> {
         let Setting { host, lead, clock, instance, .. } = &mut self.setting;
         let said = host.said(offer.number, &mark(instance)).await?;
         let first = feedback.first_line(instance);
         let is_said = said.as_ref().and_then(|said| said.body.lines().next()).is_some_and(|line| line.trim() == first);
-        if is_said || (said.is_none() && feedback.verdict == Verdict::Elsewhere) {
+        if is_said || (said.is_none() && feedback.verdict == FeedbackVerdict::Elsewhere) {
             return Ok(Came::Done);
         }
         if lead.held().is_none() {

@@ -4,7 +4,7 @@ use super::controller::RunError;
 use crate::forge::receiver::Receiver;
 use crate::manifest::installation::Installation;
 use crate::report::metrics::Metrics;
-use crate::report::server::{self, Readiness};
+use crate::report::server::{self, ServerReadiness};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use tokio::net::TcpListener;
@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 #[derive(Default)]
 pub(super) struct Front {
     pub(super) metrics: Metrics,
-    pub(super) readiness: Readiness,
+    pub(super) readiness: ServerReadiness,
     /// Tells those who look of the webhooks of the Git host.
     pub(super) told: watch::Sender<()>,
     serving: JoinSet<Infallible>,
@@ -38,7 +38,11 @@ impl Front {
             let secret_file = installation.repository.webhook_secret_file.clone();
             let receiver = secret_file.map(|secret_file| {
                 let metrics = front.metrics.clone();
-                Receiver { secret_file, told: front.told.clone(), count: Box::new(move |heard| metrics.heard(heard)) }
+                Receiver {
+                    secret_file,
+                    told: front.told.clone(),
+                    count: Box::new(move |heard| metrics.delivered(heard)),
+                }
             });
             let receiving = receiver.map(Receiver::router).unwrap_or_default();
             front.serving.spawn(server::serve(listener, metrics, readiness, receiving));

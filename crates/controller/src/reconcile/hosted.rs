@@ -8,7 +8,7 @@ use super::pull_requests::{PullRequests, Setting};
 use super::shell::Shell;
 use super::source::{Branches, Pin, Source};
 use crate::analysis::http::NoClient;
-use crate::forge::host::{Carrier, Host, Pass};
+use crate::forge::host::{Host, HttpTransport, Pass};
 use crate::gate::guard::Guard;
 use crate::git::{RefName, Store};
 use crate::manifest::installation::Installation;
@@ -26,7 +26,7 @@ pub(super) struct Way<'a> {
     pub(super) installation: &'a Installation,
     pub(super) pass: Option<&'a Pass>,
     /// The network if none.
-    pub(super) carrier: Option<&'a Carrier>,
+    pub(super) transport: Option<&'a HttpTransport>,
     pub(super) store: &'a Store,
 }
 
@@ -56,8 +56,8 @@ fn host(way: &Way<'_>, clock: &Clock, metrics: &Metrics) -> Result<Option<Host>,
     let (metrics, clock) = (metrics.clone(), clock.clone());
     let count = Box::new(move |errand, fate| metrics.asked_host(errand, fate));
     let now = Box::new(move || clock.now());
-    Ok(Some(match way.carrier {
-        Some(carrier) => Host::over(carrier.clone(), host, pass, count, now),
+    Ok(Some(match way.transport {
+        Some(transport) => Host::over(transport.clone(), host, pass, count, now),
         None => Host::new(host, pass, count, now).map_err(NoClient::from)?,
     }))
 }
@@ -102,7 +102,7 @@ pub(super) fn pull_requests(
         clock: shell.clock.clone(),
         poll: way.installation.repository.poll,
         feedback: feedback(&way, shell)?,
-        heard: shell.evidence.inbox(),
+        inbox: shell.evidence.inbox(),
         guard,
         told: told.clone(),
         woken: Arc::clone(&shell.woken),
@@ -114,7 +114,7 @@ pub(super) fn pull_requests(
 
 /// What tells people of their own pull requests, if the installation wants that.
 fn feedback(way: &Way<'_>, shell: &Shell) -> Result<Option<feedback::Setting>, RunError> {
-    let Way { installation, pass: _, carrier: _, store } = *way;
+    let Way { installation, pass: _, transport: _, store } = *way;
     let (Some(kind), Feedback::On) = (shell.host, installation.repository.feedback) else { return Ok(None) };
     let main = RefName::branch(&shell.main)?;
     let host = host(way, &shell.clock, &shell.metrics)?;

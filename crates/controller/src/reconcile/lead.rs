@@ -1,7 +1,7 @@
 //! Who leads: the Lease is kept by a task of its own, so that nothing that a tick waits for can lose it.
 
 use super::clock::Clock;
-use crate::cluster::lease::{Inherited, Lease, LeaseAnnotations, LeaseHeld, Timing, Turn};
+use crate::cluster::lease::{ElectionTurn, Inherited, Lease, LeaseAnnotations, LeaseHeld, Timing};
 use crate::rules::{Rule, holds};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 /// What is known of the Lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum LeaseStatus {
     /// Nothing yet, and why.
     Unknown(String),
     /// Another process leads.
@@ -21,7 +21,7 @@ pub enum Standing {
 /// The Lease, as the loop sees it.
 #[derive(Debug, Clone)]
 pub struct Lead {
-    standing: watch::Receiver<Standing>,
+    status: watch::Receiver<LeaseStatus>,
     clock: Clock,
 }
 
@@ -29,9 +29,9 @@ impl Lead {
     /// The proof that this process leads now, if it does.
     #[must_use]
     pub fn held(&self) -> Option<LeaseHeld> {
-        match &*self.standing.borrow() {
-            Standing::Leading(held) if held.still(self.clock.instant()) => Some(held.clone()),
-            Standing::Leading(_) | Standing::Standby(_) | Standing::Unknown(_) => None,
+        match &*self.status.borrow() {
+            LeaseStatus::Leading(held) if held.still(self.clock.instant()) => Some(held.clone()),
+            LeaseStatus::Leading(_) | LeaseStatus::Standby(_) | LeaseStatus::Unknown(_) => None,
         }
     }
 
@@ -43,13 +43,13 @@ impl Lead {
 
     /// What is known.
     #[must_use]
-    pub fn standing(&self) -> Standing {
-        self.standing.borrow().clone()
+    pub fn status(&self) -> LeaseStatus {
+        self.status.borrow().clone()
     }
 
     /// Waits for news. Pending for ever once nobody keeps the Lease any more.
     pub async fn changed(&mut self) {
-        if self.standing.changed().await.is_err() {
+        if self.status.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
     }
@@ -61,7 +61,7 @@ pub struct Renewer {
     timing: Timing,
     clock: Clock,
     notes: watch::Receiver<LeaseAnnotations>,
-    standing: watch::Sender<Standing>,
+    status: watch::Sender<LeaseStatus>,
     begun: tokio::sync::mpsc::UnboundedSender<Inherited>,
 }
 
@@ -74,10 +74,10 @@ impl Renewer {
         clock: Clock,
         notes: watch::Receiver<LeaseAnnotations>,
     ) -> (Self, Lead, tokio::sync::mpsc::UnboundedReceiver<Inherited>) {
-        let (standing, seen) = watch::channel(Standing::Unknown("the Lease was not read yet".to_owned()));
+        let (status, seen) = watch::channel(LeaseStatus::Unknown("the Lease was not read yet".to_owned()));
         let (begun, terms) = tokio::sync::mpsc::unbounded_channel();
-        let lead = Lead { standing: seen, clock: clock.clone() };
-        (Self { lease, timing, clock, notes, standing, begun }, lead, terms)
+        let lead = Lead { status: seen, clock: clock.clone() };
+        (Self { lease, timing, clock, notes, status, begun }, lead, terms)
     }
 
     /// Keeps it until told to stop; gives it back then.
@@ -100,8 +100,8 @@ impl Renewer {
         let now = self.clock.instant();
         let turn = self.lease.turn(&notes, now, self.clock.now()).await;
         let (mut next, mut began) = (now + self.timing.renew, false);
-        let standing = match turn {
-            Turn::Leading { held, inherited } => {
+        let status = match turn {
+            ElectionTurn::Leading { held, inherited } => {
                 if let Some(found) = inherited {
                     tracing::info!(epoch = held.epoch(), "leads");
                     began = true;
@@ -109,27 +109,29 @@ impl Renewer {
                     // when the process ends.
                     self.begun.send(found).ok();
                 }
-                Standing::Leading(held)
+                LeaseStatus::Leading(held)
             }
-            Turn::Standby { holder, free_at } => {
+            ElectionTurn::Standby { holder, free_at } => {
                 next = next.min(free_at);
-                Standing::Standby(holder)
+                LeaseStatus::Standby(holder)
             }
-            Turn::Unknown { why } => {
+            ElectionTurn::Unknown { why } => {
                 next = now + self.timing.renew / 5;
-                match self.standing.borrow().clone() {
+                match self.status.borrow().clone() {
                     // What we hold stays true until it expires by itself.
-                    Standing::Leading(held) if held.still(now) => Standing::Leading(held),
-                    Standing::Leading(_) | Standing::Unknown(_) | Standing::Standby(_) => Standing::Unknown(why),
+                    LeaseStatus::Leading(held) if held.still(now) => LeaseStatus::Leading(held),
+                    LeaseStatus::Leading(_) | LeaseStatus::Unknown(_) | LeaseStatus::Standby(_) => {
+                        LeaseStatus::Unknown(why)
+                    }
                 }
             }
         };
-        self.standing.send_if_modified(|known| {
-            let news = began || news(known, &standing);
-            if let (true, Standing::Unknown(why)) = (news, &standing) {
+        self.status.send_if_modified(|known| {
+            let news = began || news(known, &status);
+            if let (true, LeaseStatus::Unknown(why)) = (news, &status) {
                 tracing::warn!(why, "nobody knows who leads: nothing is done");
             }
-            *known = standing;
+            *known = status;
             news
         });
         next
@@ -137,9 +139,9 @@ impl Renewer {
 }
 
 /// Whether it is worth waking anybody: a renewal is not.
-fn news(before: &Standing, after: &Standing) -> bool {
+fn news(before: &LeaseStatus, after: &LeaseStatus) -> bool {
     match (before, after) {
-        (Standing::Leading(before), Standing::Leading(after)) => before.epoch() != after.epoch(),
+        (LeaseStatus::Leading(before), LeaseStatus::Leading(after)) => before.epoch() != after.epoch(),
         (before, after) => before != after,
     }
 }

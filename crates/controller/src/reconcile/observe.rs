@@ -1,8 +1,8 @@
 //! Puts together what one rollout's plan is made from: everything observed, as values, with one `now`.
 
 use super::clock::Clock;
-use super::source::{Policies, Record, Records, View};
-use super::unobserved::{Sight, UnobservedSpans};
+use super::source::{GitView, LoadedRecord, LoadedRecords, Policies};
+use super::unobserved::{UnobservedSpans, Visibility};
 use crate::cluster::brake::BrakeSight;
 use crate::cluster::store::Observed;
 use crate::cluster::watch::Watches;
@@ -13,9 +13,9 @@ use crate::manifest::desired::Rollout;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{CommitId, InstanceName, Namespace, RolloutId};
 use crate::manifest::object::{Kind, OWNER};
-use crate::manifest::proof::{By, Rule};
+use crate::manifest::proof::{ApprovalRule, By};
 use crate::plan::evidence::Evidence;
-use crate::plan::input::{Branch, Decisions, Desired, Input, Live, MayStart, PolicyView, Recorded};
+use crate::plan::input::{Decisions, Desired, Input, Live, MayStart, PolicyView, RecordedState, RequestBranch};
 use crate::plan::report::Reason;
 use crate::record::state::{RolloutState, Time, Writer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,7 +66,7 @@ impl Snapshot {
                 Observed::Ready(live) => Live::Seen(live),
                 Observed::NotYet { why } | Observed::Lost { why, .. } => Live::Away { why },
             };
-            let sight = if matches!(live, Live::Seen(_)) { Sight::Read } else { Sight::Away };
+            let sight = if matches!(live, Live::Seen(_)) { Visibility::Read } else { Visibility::Away };
             gaps.see(namespace, sight, now);
             spaces.insert(namespace.clone(), Space { live, gaps: gaps.of(namespace, now) });
         }
@@ -117,7 +117,7 @@ pub struct Scene<'a> {
     /// Who plans.
     pub me: &'a Writer,
     /// What Git says.
-    pub view: &'a View,
+    pub view: &'a GitView,
     /// What the cluster looked like, before.
     pub snapshot: &'a Snapshot,
     /// What can prove approvals.
@@ -131,7 +131,7 @@ impl Scene<'_> {
     #[must_use]
     pub fn rollouts(&self) -> BTreeSet<RolloutId> {
         let mut ids: BTreeSet<RolloutId> = self.view.rollouts().into_iter().collect();
-        if matches!(self.view.records, Records::Unreadable(_)) {
+        if matches!(self.view.records, LoadedRecords::Unreadable(_)) {
             ids.extend(self.snapshot.owners(&self.me.instance));
         }
         ids
@@ -152,7 +152,7 @@ impl Scene<'_> {
             // Neither wanted nor recorded: there is nothing that a policy could allow.
             (_, None) => PolicyView { may_start, ..PolicyView::default() },
         };
-        policy.proof = policy.proof.map(|rule| Rule { by: self.by, ..rule });
+        policy.proof = policy.proof.map(|rule| ApprovalRule { by: self.by, ..rule });
         if policy.guard != Guard::Unasked {
             policy.guard = self.guard.clone();
         }
@@ -203,34 +203,34 @@ impl Scene<'_> {
         }
     }
 
-    fn recorded(&self, id: &RolloutId) -> Recorded {
+    fn recorded(&self, id: &RolloutId) -> RecordedState {
         match (&self.view.records, self.view.records.get(id)) {
-            (Records::Unreadable(why), _) => Recorded::Unreadable(why.clone()),
-            (Records::Read(_), None) => Recorded::None,
-            (Records::Read(_), Some(record)) => match &record.state {
-                Ok(state) => Recorded::State(Box::new(state.clone()), record.plan.clone()),
-                Err(why) => Recorded::Unreadable(why.clone()),
+            (LoadedRecords::Unreadable(why), _) => RecordedState::Unreadable(why.clone()),
+            (LoadedRecords::Read(_), None) => RecordedState::None,
+            (LoadedRecords::Read(_), Some(record)) => match &record.state {
+                Ok(state) => RecordedState::State(Box::new(state.clone()), record.plan.clone()),
+                Err(why) => RecordedState::Unreadable(why.clone()),
             },
         }
     }
 
     fn decisions(&self, id: &RolloutId) -> Decisions {
-        Decisions { requests: self.requests(id), ..self.view.words.about(id) }
+        Decisions { requests: self.requests(id), ..self.view.decisions.about(id) }
     }
 
-    /// By which requests words about a rollout came.
+    /// By which requests decisions about a rollout came.
     fn requests(&self, id: &RolloutId) -> BTreeMap<RepoPath, BTreeSet<String>> {
-        let View { requests, tips, records, words, .. } = self.view;
+        let GitView { requests, tips, records, decisions: words, .. } = self.view;
         requests.brought(&self.me.instance, tips, records, words.later(id))
     }
 
-    fn proposals(&self, id: &RolloutId) -> BTreeMap<String, Branch> {
+    fn proposals(&self, id: &RolloutId) -> BTreeMap<String, RequestBranch> {
         self.view.requests.about(&self.me.instance, &self.view.tips, id)
     }
 
     /// What a plan for this rollout depends on besides live objects, cheap to keep and to compare.
     #[must_use]
-    pub fn fingerprint(&self, id: &RolloutId, may_start: MayStart) -> Fingerprint {
+    pub fn fingerprint(&self, id: &RolloutId, may_start: MayStart) -> InputFingerprint {
         let (wanted, unwanted) = match self.desired(id) {
             Desired::Wanted(rollout) => (Some(rollout), String::new()),
             // What is live is asked for by each plan.
@@ -243,15 +243,15 @@ impl Scene<'_> {
             Live::Seen(live) => (live.missing.clone(), String::new()),
             Live::Away { why } => (BTreeSet::new(), why),
         };
-        Fingerprint {
+        InputFingerprint {
             policies: self.view.main.policies().map(Same),
             wanted: wanted.map(Same),
             unwanted,
             record: self.view.records.get(id).map(|record| Same(Arc::clone(record))),
             missing,
             away,
-            words: self.view.words.filed(id).map(Same),
-            unreadable: self.view.words.unreadable(id).map(str::to_owned),
+            words: self.view.decisions.filed(id).map(Same),
+            unreadable: self.view.decisions.unreadable(id).map(str::to_owned),
             requests: self.requests(id),
             proposals: self.proposals(id),
             guard: self.guard.clone(),
@@ -259,7 +259,7 @@ impl Scene<'_> {
             may_start,
             gaps: self.snapshot.gaps(&id.namespace),
             trouble: self.view.git.trouble().map(|wait| wait.reason),
-            trusted: matches!(self.view.records, Records::Read(_)),
+            trusted: matches!(self.view.records, LoadedRecords::Read(_)),
         }
     }
 }
@@ -267,17 +267,17 @@ impl Scene<'_> {
 /// What a plan depended on besides the objects that it asked for ([`crate::workload::objects::Footprint`]). While both stay the
 /// same and no time has come, the plan would be the same too.
 #[derive(Debug, PartialEq)]
-pub struct Fingerprint {
+pub struct InputFingerprint {
     policies: Option<Same<Policies>>,
     wanted: Option<Same<Rollout>>,
     unwanted: String,
-    record: Option<Same<Record>>,
+    record: Option<Same<LoadedRecord>>,
     missing: BTreeSet<Kind>,
     away: String,
     words: Option<Same<Vec<DecisionFile>>>,
     unreadable: Option<String>,
     requests: BTreeMap<RepoPath, BTreeSet<String>>,
-    proposals: BTreeMap<String, Branch>,
+    proposals: BTreeMap<String, RequestBranch>,
     guard: Guard,
     brake: Result<Option<BrakeWord>, String>,
     may_start: MayStart,

@@ -2,8 +2,8 @@
 
 use super::execute::{Lists, Ran};
 use super::observe::{Scene, Snapshot};
-use super::record::Entry;
-use super::source::View;
+use super::record::RecordEntry;
+use super::source::GitView;
 use super::tick::{Requeue, Term};
 use crate::analysis::judge;
 use crate::manifest::ids::RolloutId;
@@ -31,7 +31,7 @@ pub(super) type Plans = BTreeMap<RolloutId, Planned>;
 
 impl Term<'_> {
     /// The rollouts that may be awake.
-    fn restless(&mut self, scene: &Scene<'_>, view: &Arc<View>) -> BTreeSet<RolloutId> {
+    fn restless(&mut self, scene: &Scene<'_>, view: &Arc<GitView>) -> BTreeSet<RolloutId> {
         self.table.guarded(scene.guard);
         let restless = self.table.restless(view, scene.snapshot);
         self.table.looked(view, scene.snapshot);
@@ -46,7 +46,7 @@ impl Term<'_> {
 
     /// Plans every rollout that is awake, does what goes back, and asks what they want to know. Returns the plans that want Git, and
     /// still hold: not those of rollouts whose world had moved.
-    pub(super) async fn plan(&mut self, view: &Arc<View>, snapshot: &Snapshot) -> (Plans, Requeue) {
+    pub(super) async fn plan(&mut self, view: &Arc<GitView>, snapshot: &Snapshot) -> (Plans, Requeue) {
         let me = self.shell.writer(&self.held);
         let guard = self.shell.guard.borrow().clone();
         let scene = Scene { me: &me, view, snapshot, by: self.shell.by, guard: &guard };
@@ -89,7 +89,7 @@ impl Term<'_> {
         if self.table.sleeps(id, &fingerprint, snapshot) {
             return None;
         }
-        self.shell.evidence.heard(id);
+        self.shell.evidence.examined(id);
         let input = scene.input(id, self.shell.evidence.of(id), may_start);
         let plan = planner::plan(&input);
         tracing::debug!(rollout = %id, "planned");
@@ -111,7 +111,7 @@ impl Term<'_> {
     }
 
     /// Does what goes back of rollouts that bad news has come of: it waits for no other plan.
-    async fn heed(&mut self, view: &View, now: Time) -> Requeue {
+    async fn heed(&mut self, view: &GitView, now: Time) -> Requeue {
         let done = self.shell.retreat_alarmed(&self.meanwhile(view)).await;
         done.iter().for_each(|first| self.announcer.retreated(first, now));
         if done.is_empty() { Requeue::Idle } else { Requeue::Now }
@@ -172,8 +172,8 @@ impl Term<'_> {
         (void, next)
     }
 
-    fn show(&self, view: &View) {
-        self.shell.metrics.standing(view.records.states(), self.table.reasons());
+    fn show(&self, view: &GitView) {
+        self.shell.metrics.rollouts(view.records.states(), self.table.reasons());
         self.shell.metrics.rejected(self.table.rejections());
     }
 }
@@ -187,9 +187,9 @@ impl Planned {
         self.plan.going_forward()
     }
 
-    pub(super) fn entry<'a>(&'a self, view: &'a View) -> Entry<'a> {
+    pub(super) fn entry<'a>(&'a self, view: &'a GitView) -> RecordEntry<'a> {
         let before = view.records.get(&self.input.id).and_then(|record| record.state.as_ref().ok());
-        Entry { before, change: &self.plan.record, sets: &self.input.sets }
+        RecordEntry { before, change: &self.plan.record, sets: &self.input.sets }
     }
 
     pub(super) fn what(&self) -> String {
@@ -201,7 +201,7 @@ impl Planned {
 }
 
 /// Whether an answer that is there speaks against the version of an open run.
-pub(super) fn is_alarmed(view: &View, id: &RolloutId, evidence: &Evidence) -> bool {
+pub(super) fn is_alarmed(view: &GitView, id: &RolloutId, evidence: &Evidence) -> bool {
     let plan = view.records.get(id).and_then(|record| record.plan.as_ref());
     plan.is_some_and(|plan| judge::is_alarming(plan.checks.values(), &evidence.readings))
 }
@@ -220,16 +220,16 @@ fn in_turn<'a>(ids: BTreeSet<RolloutId>, phase: impl Fn(&RolloutId) -> Option<&'
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture::{stop, time};
+    use crate::record::fixture::{position, time};
 
     #[test]
     fn who_has_waited_longest_starts_first() {
         let next = || "prepare".parse().unwrap();
         let phases: BTreeMap<RolloutId, Phase> = [
             ("shop/a", Phase::Waiting { at: None, next: next(), since: time("12:00:00") }),
-            ("shop/b", Phase::Progressing(stop("tenth"))),
+            ("shop/b", Phase::Progressing(position("tenth"))),
             ("shop/c", Phase::Waiting { at: None, next: next(), since: time("08:00:00") }),
-            ("shop/d", Phase::Waiting { at: Some(stop("tenth")), next: next(), since: time("07:00:00") }),
+            ("shop/d", Phase::Waiting { at: Some(position("tenth")), next: next(), since: time("07:00:00") }),
             ("shop/e", Phase::Waiting { at: None, next: next(), since: time("12:00:00") }),
         ]
         .map(|(id, phase)| (id.parse().unwrap(), phase))

@@ -1,7 +1,7 @@
 //! Keeps the objects that show where rollouts stand ([`crate::report::projection`]). It can never change a plan, and nothing waits
 //! for it: what cannot be written is tried again later.
 
-use super::source::{Records, View};
+use super::source::{GitView, LoadedRecords};
 use crate::cluster::client::Cluster;
 use crate::cluster::projection::{Projected, Unprojected};
 use crate::manifest::ids::{CommitId, Namespace, RolloutId};
@@ -42,8 +42,8 @@ impl Projector {
     }
 
     /// Shows what the record says. A record that cannot be read shows nothing new.
-    pub(super) fn show(&mut self, view: &View) {
-        if !matches!(view.records, Records::Read(_)) || self.shown == view.tips.state {
+    pub(super) fn show(&mut self, view: &GitView) {
+        if !matches!(view.records, LoadedRecords::Read(_)) || self.shown == view.tips.state {
             return;
         }
         self.shown.clone_from(&view.tips.state);

@@ -2,9 +2,9 @@
 
 use super::faults;
 use super::record::{Recorded, author, push_outcome};
-use super::source::{Source, View, to_undo};
-use crate::forge::branch::{Advance, Asks, Deletion, Head, Revert};
-use crate::forge::request::{self, Asked, RequestError, Signature};
+use super::source::{GitView, Source, to_undo};
+use crate::forge::branch::{Advance, Asks, Deletion, Head, RevertRequest};
+use crate::forge::request::{self, RequestError, RequestOutcome, Signature};
 use crate::git::Pushed;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{CommitId, InstanceName, RolloutId};
@@ -61,11 +61,11 @@ impl Proposer<'_> {
         };
         let name = self.head(proposal).branch(self.instance);
         let outcome = match &asked {
-            Ok(Some(Asked::Open(_))) => GitOutcome::Done,
-            Ok(Some(Asked::There(_) | Asked::Raced)) => GitOutcome::Raced,
-            Ok(Some(Asked::Rejected(_))) => GitOutcome::Rejected,
-            Ok(Some(Asked::Conflict(files))) => return entangled(&view, proposal, files),
-            Ok(Some(Asked::Nothing)) => {
+            Ok(Some(RequestOutcome::Open(_))) => GitOutcome::Done,
+            Ok(Some(RequestOutcome::There(_) | RequestOutcome::Raced)) => GitOutcome::Raced,
+            Ok(Some(RequestOutcome::Rejected(_))) => GitOutcome::Rejected,
+            Ok(Some(RequestOutcome::Conflict(files))) => return entangled(&view, proposal, files),
+            Ok(Some(RequestOutcome::Nothing)) => {
                 tracing::debug!(%rollout, branch = name, "main has undone the change already");
                 return Came::Later;
             }
@@ -78,17 +78,17 @@ impl Proposer<'_> {
         };
         self.metrics.asked_git(GitOperation::Push, outcome);
         match asked {
-            Ok(Some(Asked::Open(head))) => {
+            Ok(Some(RequestOutcome::Open(head))) => {
                 tracing::info!(%rollout, run = %proposal.run, branch = name, %head, "asks people");
                 source.made(&name, head).await;
                 Came::Done
             }
-            Ok(Some(Asked::There(head))) => {
+            Ok(Some(RequestOutcome::There(head))) => {
                 tracing::info!(%rollout, run = %proposal.run, branch = name, %head, "such a branch is there already");
                 source.proposed(&name, Some(head));
                 Came::Done
             }
-            Ok(Some(Asked::Rejected(why))) => {
+            Ok(Some(RequestOutcome::Rejected(why))) => {
                 tracing::warn!(%rollout, branch = name, why, "the Git server does not take the request");
                 Came::Later
             }
@@ -114,7 +114,12 @@ impl Proposer<'_> {
     }
 
     /// `None` when the record has moved on meanwhile.
-    async fn advance(&self, source: &Source, view: &View, proposal: &Proposal) -> Result<Option<Asked>, RequestError> {
+    async fn advance(
+        &self,
+        source: &Source,
+        view: &GitView,
+        proposal: &Proposal,
+    ) -> Result<Option<RequestOutcome>, RequestError> {
         let Ask::Advance { through } = &proposal.ask else { return Ok(None) };
         let Some(record) = view.records.get(&proposal.rollout) else { return Ok(None) };
         let Ok(state) = &record.state else { return Ok(None) };
@@ -128,7 +133,12 @@ impl Proposer<'_> {
     }
 
     /// `None` when the record has moved on meanwhile.
-    async fn delete(&self, source: &Source, view: &View, proposal: &Proposal) -> Result<Option<Asked>, RequestError> {
+    async fn delete(
+        &self,
+        source: &Source,
+        view: &GitView,
+        proposal: &Proposal,
+    ) -> Result<Option<RequestOutcome>, RequestError> {
         let Some(record) = view.records.get(&proposal.rollout) else { return Ok(None) };
         let Ok(state) = &record.state else { return Ok(None) };
         let Some(question) = &state.deletions.asked else { return Ok(None) };
@@ -148,12 +158,19 @@ impl Proposer<'_> {
     }
 
     /// The tip of the decisions branch, which is begun where a pull request needs one to lead to; else what came of that.
-    async fn decisions(&self, source: &Source, view: &View) -> Result<Result<Option<CommitId>, Asked>, RequestError> {
+    async fn decisions(
+        &self,
+        source: &Source,
+        view: &GitView,
+    ) -> Result<Result<Option<CommitId>, RequestOutcome>, RequestError> {
         match (&view.tips.decisions, self.host) {
             (None, Some(HostKind::Gitea | HostKind::Github | HostKind::Gitlab)) => {
                 Ok(match request::begin(source.store(), self.instance, self.signature()).await? {
-                    Asked::Open(tip) | Asked::There(tip) => Ok(Some(tip)),
-                    asked @ (Asked::Nothing | Asked::Conflict(_) | Asked::Rejected(_) | Asked::Raced) => Err(asked),
+                    RequestOutcome::Open(tip) | RequestOutcome::There(tip) => Ok(Some(tip)),
+                    asked @ (RequestOutcome::Nothing
+                    | RequestOutcome::Conflict(_)
+                    | RequestOutcome::Rejected(_)
+                    | RequestOutcome::Raced) => Err(asked),
                 })
             }
             (decisions, _) => Ok(Ok(decisions.clone())),
@@ -163,10 +180,10 @@ impl Proposer<'_> {
     async fn revert(
         &self,
         source: &Source,
-        view: &View,
+        view: &GitView,
         proposal: &Proposal,
         why: &str,
-    ) -> Result<Option<Asked>, RequestError> {
+    ) -> Result<Option<RequestOutcome>, RequestError> {
         let rollout = &proposal.rollout;
         let record = view.records.get(rollout);
         let state = record.and_then(|record| Some((record, record.state.as_ref().ok()?)));
@@ -179,7 +196,7 @@ impl Proposer<'_> {
         let (Some(promoted), Some(sets)) = (&state.promoted, to_undo(record, wanted, &proposal.run)) else {
             return Ok(None);
         };
-        let request = Revert {
+        let request = RevertRequest {
             instance: self.instance,
             main: self.main,
             rollout,
@@ -239,7 +256,7 @@ impl Proposer<'_> {
 }
 
 /// What a plan has to know so that it does not ask for the same again.
-fn entangled(view: &View, Proposal { rollout, run, ask: _ }: &Proposal, files: &BTreeSet<RepoPath>) -> Came {
+fn entangled(view: &GitView, Proposal { rollout, run, ask: _ }: &Proposal, files: &BTreeSet<RepoPath>) -> Came {
     let Some(wanted) = view.main.rollout(rollout) else { return Came::Later };
     let all = files.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     tracing::warn!(%rollout, %run, files = all, "the run's change on main cannot be undone by itself");

@@ -18,14 +18,14 @@ use super::clock::Clock;
 use super::evidence::Inbox;
 use super::feedback::{self, Reader};
 use super::lead::Lead;
-use super::source::View;
+use super::source::GitView;
 use crate::forge::branch::{Asks, Head, propose_prefix, state_branch};
 use crate::forge::host::{Host, HostError, Status};
-use crate::forge::pull::{self, Found, Ids, Request, Text, Verdict, verdict};
+use crate::forge::pull::{self, Ids, PullBody, PullRequest, PullVerdict, Text, verdict};
 use crate::gate::guard::Guard;
 use crate::git::{Pushed, RefName, Store};
 use crate::manifest::ids::{CommitId, InstanceName, RolloutId};
-use crate::manifest::proof::Rule;
+use crate::manifest::proof::ApprovalRule;
 use crate::plan::input::Git;
 use body::Asker;
 use futures::future::OptionFuture;
@@ -40,7 +40,7 @@ use tokio_util::sync::CancellationToken;
 use unsaid::Unsaid;
 
 /// What Git said last, with a number that grows.
-type Seen = (u64, Option<Arc<View>>);
+type Seen = (u64, Option<Arc<GitView>>);
 
 /// The loop's end of the task.
 pub struct PullRequests {
@@ -72,7 +72,7 @@ pub struct Setting {
     /// Told of news about that.
     pub woken: Arc<Notify>,
     /// Told whose the no to a request is, whose branch is gone.
-    pub heard: Inbox,
+    pub inbox: Inbox,
     /// What tells people of their own pull requests; none if nobody shall.
     pub feedback: Option<feedback::Setting>,
 }
@@ -91,7 +91,7 @@ impl PullRequests {
     }
 
     /// Takes note of what Git says.
-    pub fn see(&self, view: Option<Arc<View>>) {
+    pub fn see(&self, view: Option<Arc<GitView>>) {
         // In a repository of somebody else nobody is asked or told anything.
         let stranger = view.as_ref().is_some_and(|view| matches!(view.git, Git::Replaced(_)));
         let view = view.filter(|_| !stranger);
@@ -124,10 +124,10 @@ impl PullRequests {
 #[derive(Default, PartialEq, Eq)]
 struct Wanted {
     /// Pull requests, by their branches.
-    requests: BTreeMap<String, Request>,
+    requests: BTreeMap<String, PullBody>,
     /// How main's tip stands.
     status: Option<(CommitId, Status)>,
-    /// Whether anything waits for a word that only those may say who may decide.
+    /// Whether anything waits for a decision that only those may say who may decide.
     gated: bool,
     /// What was asked from branches that are gone, by these.
     gone: BTreeMap<String, Gone>,
@@ -145,7 +145,7 @@ struct Worker {
     /// Our pull requests that were open, by number with their branches; none while the host was not looked at.
     open: Option<BTreeMap<u64, String>>,
     /// What was said to a host that showed something else: the same is not said twice.
-    said: BTreeMap<u64, (Text, Found)>,
+    said: BTreeMap<u64, (Text, PullRequest)>,
     /// The last pull request of each rollout and kind that ended without what it asked for, until the next one is there.
     ended: BTreeMap<Line, u64>,
     /// How often, and since when, pull requests of these heads were found open though their branches are gone.
@@ -226,7 +226,7 @@ impl Worker {
     }
 
     /// Looks at the host once, if there is a reason to; how long to wait until the next time.
-    async fn turn(&mut self, view: &View) -> Duration {
+    async fn turn(&mut self, view: &GitView) -> Duration {
         let wanted = self.wants(view);
         let asked = !wanted.requests.is_empty()
             || !wanted.gone.is_empty()
@@ -247,7 +247,7 @@ impl Worker {
         if done.is_ok() {
             done = self.tell(wanted.status.as_ref()).await;
         }
-        let done = match self.hear(&wanted.gone, done).await {
+        let done = match self.examine_gone(&wanted.gone, done).await {
             Ok(aside) => {
                 self.backoff.aside(aside.as_ref(), "nobody knows who said no to a request whose branch is gone");
                 if asked {
@@ -286,7 +286,11 @@ impl Worker {
     }
 
     /// Looks at all requests. What is wrong with one of them says nothing of the others: that is what comes back if nothing worse is.
-    async fn round(&mut self, view: &View, wanted: &BTreeMap<String, Request>) -> Result<Option<HostError>, HostError> {
+    async fn round(
+        &mut self,
+        view: &GitView,
+        wanted: &BTreeMap<String, PullBody>,
+    ) -> Result<Option<HostError>, HostError> {
         let ids = self.setting.host.ids().await?;
         let prefix = propose_prefix(&self.setting.instance);
         let mut open = self.setting.host.open().await?;
@@ -338,23 +342,29 @@ impl Worker {
     }
 
     /// Makes the pull request of a branch as it should be, or takes a no.
-    async fn show(&mut self, ids: Ids, branch: &str, request: &Request, open: &[Found]) -> Result<(), HostError> {
+    async fn show(
+        &mut self,
+        ids: Ids,
+        branch: &str,
+        request: &PullBody,
+        open: &[PullRequest],
+    ) -> Result<(), HostError> {
         let closed;
         let mut found = verdict(ids, branch, request, open);
-        if found == Verdict::Missing && !self.merged.contains(&request.head) {
-            let is_it = |found: &Found| found.is_ours(ids) && found.is_of(branch, request);
+        if found == PullVerdict::Missing && !self.merged.contains(&request.head) {
+            let is_it = |found: &PullRequest| found.is_ours(ids) && found.is_of(branch, request);
             closed = self.setting.host.closed(branch, is_it).await?;
             found = verdict(ids, branch, request, &closed);
-        } else if found == Verdict::Missing {
-            found = Verdict::Merged;
+        } else if found == PullVerdict::Missing {
+            found = PullVerdict::Merged;
         }
         if self.setting.lead.held().is_none() {
             return Ok(());
         }
         match found {
-            Verdict::Fine => {}
-            Verdict::Merged => drop(self.merged.insert(request.head.clone())),
-            Verdict::Differs(found) => {
+            PullVerdict::Fine => {}
+            PullVerdict::Merged => drop(self.merged.insert(request.head.clone())),
+            PullVerdict::Differs(found) => {
                 let (text, base) = (request.on(found), (found.base != request.base).then_some(request.base.as_str()));
                 let said = (text.clone(), found.clone());
                 if self.said.get(&found.number) != Some(&said) {
@@ -364,7 +374,7 @@ impl Worker {
                     self.said.insert(found.number, said);
                 }
             }
-            Verdict::Missing => {
+            PullVerdict::Missing => {
                 let number = match self.setting.host.create(branch, &request.base, &request.text).await {
                     Ok(number) => number,
                     Err(error) => return self.make_way(error, branch, &request.base).await,
@@ -376,13 +386,19 @@ impl Worker {
                 tracing::info!(branch, number, "asks people by a pull request");
                 self.point(before, branch, number);
             }
-            Verdict::Denied(found) => return self.closed(ids, branch, request, found).await,
+            PullVerdict::Denied(found) => return self.closed(ids, branch, request, found).await,
         }
         Ok(())
     }
 
     /// A pull request was closed unmerged: a no, if who did it may say so; else it is opened again.
-    async fn closed(&mut self, ids: Ids, branch: &str, request: &Request, found: &Found) -> Result<(), HostError> {
+    async fn closed(
+        &mut self,
+        ids: Ids,
+        branch: &str,
+        request: &PullBody,
+        found: &PullRequest,
+    ) -> Result<(), HostError> {
         let number = found.number;
         if !self.still_asks(branch, request).await {
             return Ok(());
@@ -408,20 +424,20 @@ impl Worker {
         tracing::info!(branch, number, why, "was closed by somebody who may not say no, and is opened again");
         // After that: what cannot be opened again would be told each time.
         if self.reopened.insert(number) {
-            self.unsaid.add(number, unheard(&why));
+            self.unsaid.add(number, unsaid::not_authorized(&why));
         }
         Ok(())
     }
 
     /// Whether the branch of a closed request is still what that was for. If it is gone, or asks for something else, it was closed with it,
     /// and by nobody; the view, which is older than the list, does not know that yet.
-    async fn still_asks(&self, branch: &str, request: &Request) -> bool {
+    async fn still_asks(&self, branch: &str, request: &PullBody) -> bool {
         let there = self.setting.store.ls_refs(&[&format!("refs/heads/{branch}")]).await;
         there.is_ok_and(|there| there.values().any(|head| *head == request.head))
     }
 
     /// Why the no of whoever closed a pull request does not count.
-    async fn objection(&mut self, rule: Option<&Rule>, number: u64) -> Result<Option<String>, HostError> {
+    async fn objection(&mut self, rule: Option<&ApprovalRule>, number: u64) -> Result<Option<String>, HostError> {
         let Some(rule) = rule else { return Ok(None) };
         let host = &mut self.setting.host;
         let Some(user) = host.closer(number).await? else {
@@ -431,7 +447,7 @@ impl Worker {
     }
 
     /// A pull request was closed unmerged: its branch goes, which is what the next plan sees.
-    async fn deny(&self, branch: &str, request: &Request, number: u64) {
+    async fn deny(&self, branch: &str, request: &PullBody, number: u64) {
         let Ok(name) = RefName::branch(branch) else { return };
         match self.setting.store.delete_branch(&name, &request.head).await {
             Ok(Pushed::Done { .. }) => {
@@ -447,7 +463,7 @@ impl Worker {
         }
     }
 
-    fn forget(&mut self, wanted: &BTreeMap<String, Request>) {
+    fn forget(&mut self, wanted: &BTreeMap<String, PullBody>) {
         self.merged.retain(|head| wanted.values().any(|request| request.head == *head));
         let open = self.open.clone().unwrap_or_default();
         self.said.retain(|number, _| open.contains_key(number));
@@ -458,7 +474,7 @@ impl Worker {
 
     /// The pull requests that there have to be: those of branches that the record names, so that nothing is asked on a page
     /// whose answer would not be heard.
-    fn wants(&self, view: &View) -> Wanted {
+    fn wants(&self, view: &GitView) -> Wanted {
         let Setting { instance, main, host, clock, .. } = &self.setting;
         let asker = Asker {
             instance,
@@ -473,11 +489,6 @@ impl Worker {
         let requests = requests.collect();
         Wanted { requests, status: commit_status::status(view), gated: guard::gated(view), gone: gone::gone(view) }
     }
-}
-
-/// What is said of a no that does not count: a team that it tells of is not called.
-fn unheard(why: &str) -> String {
-    format!("{}, so this is no answer, and it is opened again.", pull::escaped(why))
 }
 
 #[cfg(test)]

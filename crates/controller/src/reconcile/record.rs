@@ -4,15 +4,15 @@
 //! were looked up at the remote after live was read and already say so.
 
 use super::faults;
-use super::source::{Branches, Record, Records, View};
-use crate::git::{Draft, Edit, GitError, Person, Pushed, Store};
+use super::source::{Branches, GitView, LoadedRecord, LoadedRecords};
+use crate::git::{CommitDraft, Edit, GitError, Person, Pushed, Store};
 use crate::manifest::desired::Set;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{CommitId, InstanceName, RolloutId, SetId};
 use crate::plan::action::{Action, Ask, GoesBy, Proposal, Verb};
 use crate::plan::draft::RecordChange;
 use crate::plan::input::Git;
-use crate::record::message::{self, Change};
+use crate::record::message::{self, CommitEntry};
 use crate::record::state::{RolloutState, Time};
 use crate::record::store::{self, FileEdit, RecordError};
 use crate::report::dashboard::{self, Row};
@@ -31,8 +31,8 @@ impl<'a> Recorded<'a> {
     /// What the view proves, if its tips were looked up at the remote after live was read: whoever calls this has just got
     /// `Poll::Unchanged` for it.
     #[must_use]
-    pub fn verified(view: &'a View) -> Option<Self> {
-        let fresh = view.git == Git::Fresh && matches!(view.records, Records::Read(_));
+    pub fn verified(view: &'a GitView) -> Option<Self> {
+        let fresh = view.git == Git::Fresh && matches!(view.records, LoadedRecords::Read(_));
         fresh.then(|| Self::of(view.records.states()))
     }
 
@@ -43,13 +43,13 @@ impl<'a> Recorded<'a> {
     /// A proof of what is not pushed yet: for the one fault that breaks the promise.
     #[cfg(feature = "faults")]
     #[must_use]
-    pub fn forged(view: &'a View, changes: &'a BTreeMap<RolloutId, Entry<'_>>) -> Self {
+    pub fn forged(view: &'a GitView, changes: &'a BTreeMap<RolloutId, RecordEntry<'_>>) -> Self {
         let kept = view.records.states().filter(|state| !changes.contains_key(&state.metadata));
-        Self::of(kept.chain(changes.values().filter_map(Entry::after)))
+        Self::of(kept.chain(changes.values().filter_map(RecordEntry::after)))
     }
 
     /// Whether the record says so: the same rollout, the same cluster, the same posture; and that the object may go, if that takes a
-    /// person's word.
+    /// person's decision.
     #[must_use]
     pub fn allows(&self, action: &Action) -> bool {
         let Some(state) = self.states.get(&action.rollout) else { return false };
@@ -83,7 +83,7 @@ impl<'a> Recorded<'a> {
 
 /// What one rollout wants recorded.
 #[derive(Debug, Clone, Copy)]
-pub struct Entry<'a> {
+pub struct RecordEntry<'a> {
     /// The record as the branch holds it.
     pub before: Option<&'a RolloutState>,
     /// What shall become of it.
@@ -92,7 +92,7 @@ pub struct Entry<'a> {
     pub sets: &'a BTreeMap<SetId, Arc<Set>>,
 }
 
-impl Entry<'_> {
+impl RecordEntry<'_> {
     fn after(&self) -> Option<&RolloutState> {
         match self.change {
             RecordChange::Keep => self.before,
@@ -109,10 +109,10 @@ impl Entry<'_> {
     }
 
     /// The record as it is after the push.
-    fn record(&self) -> Option<Record> {
+    fn record(&self) -> Option<LoadedRecord> {
         match self.change {
             RecordChange::Write { state, plan, .. } => {
-                Some(Record::written((**state).clone(), plan.clone(), &self.named_sets()))
+                Some(LoadedRecord::written((**state).clone(), plan.clone(), &self.named_sets()))
             }
             RecordChange::Keep | RecordChange::Remove { .. } => None,
         }
@@ -146,7 +146,7 @@ impl Entry<'_> {
 
 /// What came of recording.
 #[derive(Debug)]
-pub enum Written<'a> {
+pub enum RecordWritten<'a> {
     /// The branch is at `tip` and says what `proof` proves. What is in `left_out` is not in it.
     Done {
         /// The proof.
@@ -154,7 +154,7 @@ pub enum Written<'a> {
         /// The new tip.
         tip: CommitId,
         /// The records that changed, as they are now.
-        changes: BTreeMap<RolloutId, Option<Record>>,
+        changes: BTreeMap<RolloutId, Option<LoadedRecord>>,
         /// Rollouts that could not be recorded, and why.
         left_out: BTreeMap<RolloutId, String>,
     },
@@ -195,9 +195,13 @@ impl Recorder<'_> {
     /// rollout, so that one offender stops only itself.
     ///
     /// *Guarantees*: the branch moved only from the tip that was planned from, while main was where it was planned from.
-    pub async fn record<'a>(&self, view: &'a View, entries: &'a BTreeMap<RolloutId, Entry<'a>>) -> Written<'a> {
-        if view.git != Git::Fresh || matches!(view.records, Records::Unreadable(_)) {
-            return Written::Away("the state branch cannot be read".to_owned());
+    pub async fn record<'a>(
+        &self,
+        view: &'a GitView,
+        entries: &'a BTreeMap<RolloutId, RecordEntry<'a>>,
+    ) -> RecordWritten<'a> {
+        if view.git != Git::Fresh || matches!(view.records, LoadedRecords::Unreadable(_)) {
+            return RecordWritten::Away("the state branch cannot be read".to_owned());
         }
         let mut left_out = BTreeMap::new();
         let mut good = BTreeMap::new();
@@ -209,13 +213,13 @@ impl Recorder<'_> {
         }
         let mut book = Book::of(view);
         if good.is_empty() {
-            return Written::Refused(left_out);
+            return RecordWritten::Refused(left_out);
         }
         let tried = self.push(view, &book, &good).await;
         match tried {
             Try::Done(tip) => book.turn(&good, tip),
-            Try::Moved => return Written::Moved,
-            Try::Away(why) => return Written::Away(why),
+            Try::Moved => return RecordWritten::Moved,
+            Try::Away(why) => return RecordWritten::Away(why),
             Try::Rejected(why) if good.len() == 1 => {
                 left_out.extend(good.keys().map(|id| ((*id).clone(), why.clone())));
             }
@@ -226,7 +230,7 @@ impl Recorder<'_> {
                         Try::Done(tip) => book.turn(&alone, tip),
                         Try::Rejected(why) => drop(left_out.insert(id.clone(), why)),
                         // What was recorded before it stays recorded; the rest is planned again.
-                        Try::Moved | Try::Away(_) => return Written::Moved,
+                        Try::Moved | Try::Away(_) => return RecordWritten::Moved,
                     }
                 }
             }
@@ -235,13 +239,13 @@ impl Recorder<'_> {
             Some(tip) if !book.changes.is_empty() => {
                 let proof = Recorded { states: book.states };
                 let changes = book.changes.into_iter().map(|(id, entry)| (id.clone(), entry.record())).collect();
-                Written::Done { proof, tip, changes, left_out }
+                RecordWritten::Done { proof, tip, changes, left_out }
             }
-            _ => Written::Refused(left_out),
+            _ => RecordWritten::Refused(left_out),
         }
     }
 
-    async fn push(&self, view: &View, book: &Book<'_>, good: &BTreeMap<&RolloutId, Prepared<'_>>) -> Try {
+    async fn push(&self, view: &GitView, book: &Book<'_>, good: &BTreeMap<&RolloutId, Prepared<'_>>) -> Try {
         let draft = self.draft(book, good);
         let subject = draft.subject.clone();
         let tip = match self.store.commit_record(draft).await {
@@ -260,10 +264,10 @@ impl Recorder<'_> {
         }
     }
 
-    fn draft(&self, book: &Book<'_>, good: &BTreeMap<&RolloutId, Prepared<'_>>) -> Draft {
-        let changes: Vec<Change<'_>> = good
+    fn draft(&self, book: &Book<'_>, good: &BTreeMap<&RolloutId, Prepared<'_>>) -> CommitDraft {
+        let changes: Vec<CommitEntry<'_>> = good
             .iter()
-            .map(|(id, (entry, _))| Change {
+            .map(|(id, (entry, _))| CommitEntry {
                 rollout: id,
                 before: entry.before,
                 after: entry.after(),
@@ -285,7 +289,7 @@ impl Recorder<'_> {
             .collect();
         let page = dashboard::print(self.instance, &rows);
         edits.insert(store::readme(), Edit::Write(page.into_bytes().into()));
-        Draft {
+        CommitDraft {
             parent: book.tip.clone(),
             edits,
             subject: subject.to_owned(),
@@ -318,24 +322,24 @@ pub fn author(instance: &InstanceName) -> Person {
 }
 
 /// A change with what it does to files.
-type Prepared<'a> = (Entry<'a>, BTreeMap<RepoPath, FileEdit>);
+type Prepared<'a> = (RecordEntry<'a>, BTreeMap<RepoPath, FileEdit>);
 
 /// The state branch as it grows under our pushes.
 struct Book<'a> {
     tip: Option<CommitId>,
     states: BTreeMap<&'a RolloutId, &'a RolloutState>,
-    changes: BTreeMap<&'a RolloutId, Entry<'a>>,
+    changes: BTreeMap<&'a RolloutId, RecordEntry<'a>>,
 }
 
 impl<'a> Book<'a> {
-    fn of(view: &'a View) -> Self {
+    fn of(view: &'a GitView) -> Self {
         let states = view.records.states().map(|state| (&state.metadata, state)).collect();
         Self { tip: view.tips.state.clone(), states, changes: BTreeMap::new() }
     }
 
     fn turn(&mut self, good: &BTreeMap<&'a RolloutId, Prepared<'a>>, tip: CommitId) {
         for (id, (entry, _)) in good {
-            let entry: Entry<'a> = *entry;
+            let entry: RecordEntry<'a> = *entry;
             let after = match entry.change {
                 RecordChange::Keep => entry.before,
                 RecordChange::Write { state, .. } => Some(&**state),

@@ -6,7 +6,7 @@ use super::execute::{Executor, Lists, Ran};
 use super::lead::Lead;
 use super::observe::{Scene, Snapshot};
 use super::plans::{BATCH, is_alarmed};
-use super::source::View;
+use super::source::GitView;
 use super::table::Table;
 use super::unobserved::UnobservedSpans;
 use crate::cluster::client::Cluster;
@@ -70,7 +70,7 @@ pub struct Meanwhile<'a> {
     /// The proof that we lead.
     pub held: &'a LeaseHeld,
     /// What Git said last.
-    pub view: &'a View,
+    pub view: &'a GitView,
     /// When nobody observed.
     pub gaps: &'a UnobservedSpans,
     /// What the last tick made of each rollout.

@@ -2,8 +2,8 @@
 //!
 //! Nothing in it decides what is done; losing it costs one tick that looks at everything.
 
-use super::observe::{Fingerprint, Snapshot};
-use super::source::{Records, View};
+use super::observe::{InputFingerprint, Snapshot};
+use super::source::{GitView, LoadedRecords};
 use crate::gate::guard::Guard;
 use crate::manifest::ids::RolloutId;
 use crate::plan::draft::{RecordChange, RolloutPlan};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// One rollout, as it was last planned.
 #[derive(Debug)]
 struct Track {
-    seen: Fingerprint,
+    seen: InputFingerprint,
     /// What the plan asked of the live objects.
     asked: Footprint,
     settled: Settled,
@@ -37,13 +37,13 @@ enum Settled {
 #[derive(Debug, Default)]
 pub struct Table {
     /// What all were looked at with last.
-    last: Option<(Arc<View>, Snapshot)>,
+    last: Option<(Arc<GitView>, Snapshot)>,
     /// What the Git host said of the decisions branch then.
     guard: Guard,
     tracks: BTreeMap<RolloutId, Track>,
     /// Rollouts that Git or people's requests do not take now: not before then, after so many tries.
     resting: BTreeMap<RolloutId, (Time, u32)>,
-    /// Rollouts whose next record the Git server does not take, and its words.
+    /// Rollouts whose next record the Git server does not take, and its decisions.
     rejected: BTreeMap<RolloutId, String>,
 }
 
@@ -51,9 +51,9 @@ impl Table {
     /// The rollouts that may not sleep: those that want something or are due, and where something has moved since the last call.
     /// `None` if it may be any, or new ones. Costs little while nothing moves.
     #[must_use]
-    pub fn restless(&self, view: &Arc<View>, snapshot: &Snapshot) -> Option<BTreeSet<RolloutId>> {
+    pub fn restless(&self, view: &Arc<GitView>, snapshot: &Snapshot) -> Option<BTreeSet<RolloutId>> {
         // Where the record cannot be read, live objects may name more rollouts.
-        let readable = matches!(view.records, Records::Read(_));
+        let readable = matches!(view.records, LoadedRecords::Read(_));
         let (_, then) = self.last.as_ref().filter(|(then, _)| readable && Arc::ptr_eq(then, view))?;
         let moved = snapshot.moved_since(then)?;
         let restless = self.tracks.iter().filter(|(id, track)| {
@@ -80,13 +80,13 @@ impl Table {
     }
 
     /// Takes note of what all rollouts are looked at with.
-    pub fn looked(&mut self, view: &Arc<View>, snapshot: &Snapshot) {
+    pub fn looked(&mut self, view: &Arc<GitView>, snapshot: &Snapshot) {
         self.last = Some((Arc::clone(view), snapshot.clone()));
     }
 
     /// Whether nothing has changed for a rollout since its plan was for nothing to be done, and no time has come.
     #[must_use]
-    pub fn sleeps(&self, id: &RolloutId, now: &Fingerprint, snapshot: &Snapshot) -> bool {
+    pub fn sleeps(&self, id: &RolloutId, now: &InputFingerprint, snapshot: &Snapshot) -> bool {
         let Some(track) = self.tracks.get(id).filter(|track| track.settled == Settled::Yes) else { return false };
         let same = || match snapshot.live(&id.namespace) {
             Live::Seen(live) => track.asked.is_in(&live.objects),
@@ -97,7 +97,7 @@ impl Table {
     }
 
     /// Takes note of a plan that was just made from `input`.
-    pub fn planned(&mut self, input: &Input, seen: Fingerprint, plan: &RolloutPlan) {
+    pub fn planned(&mut self, input: &Input, seen: InputFingerprint, plan: &RolloutPlan) {
         let (id, now) = (&input.id, input.now);
         let asked = match &input.live {
             Live::Seen(live) => live.objects.footprint(),

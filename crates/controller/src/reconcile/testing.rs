@@ -2,10 +2,10 @@
 
 use super::clock::Clock;
 use super::lead::{Lead, Renewer};
-use super::source::{Branches, Poll, Source, View};
+use super::source::{Branches, GitView, Poll, Source};
 use crate::cluster::client::Cluster;
 use crate::cluster::lease::{Lease, LeaseAnnotations, Timing};
-use crate::git::{Draft, Edit, Person, RemoteConfig, Store};
+use crate::git::{CommitDraft, Edit, Person, RemoteConfig, Store};
 use crate::manifest::desired::Set;
 use crate::manifest::files::Entry;
 use crate::manifest::ids::{CommitId, RolloutId, SetId};
@@ -203,9 +203,9 @@ fn remote(origin: &Path) -> RemoteConfig {
     RemoteConfig::new(origin.to_str().unwrap().parse().unwrap())
 }
 
-fn draft(parent: Option<CommitId>, files: &[(&str, Option<&str>)]) -> Draft {
+fn draft(parent: Option<CommitId>, files: &[(&str, Option<&str>)]) -> CommitDraft {
     let edit = |text: &Option<&str>| text.map_or(Edit::Remove, |text| Edit::Write(text.as_bytes().into()));
-    Draft {
+    CommitDraft {
         edits: files.iter().map(|(path, text)| (path.parse().unwrap(), edit(text))).collect(),
         subject: "change".to_owned(),
         body: String::new(),
@@ -216,7 +216,7 @@ fn draft(parent: Option<CommitId>, files: &[(&str, Option<&str>)]) -> Draft {
 }
 
 /// Looks, and expects news.
-pub(super) async fn moved(source: &mut Source, anchor: Option<&CommitId>) -> Arc<View> {
+pub(super) async fn moved(source: &mut Source, anchor: Option<&CommitId>) -> Arc<GitView> {
     match source.look_up(anchor).await {
         Poll::Changed(view) => view,
         other @ (Poll::Unchanged | Poll::Unreachable(_) | Poll::WrongRepository(_)) => panic!("{other:?}"),
@@ -224,7 +224,7 @@ pub(super) async fn moved(source: &mut Source, anchor: Option<&CommitId>) -> Arc
 }
 
 /// A rollout at rest on what main wants, as its record.
-pub(super) fn steady(view: &View, name: &str, seq: u64) -> (RolloutState, BTreeMap<SetId, Arc<Set>>) {
+pub(super) fn steady(view: &GitView, name: &str, seq: u64) -> (RolloutState, BTreeMap<SetId, Arc<Set>>) {
     let wanted = view.main.rollout(&id(name)).unwrap();
     let set = &wanted.set;
     let mut state = fixture::steady();

@@ -6,9 +6,9 @@ use super::faults;
 use super::observe::Snapshot;
 use super::plans::{Planned, Plans};
 use super::propose::{Came, Proposer};
-use super::record::{Entry, Recorded, Recorder, Written};
+use super::record::{RecordEntry, RecordWritten, Recorded, Recorder};
 use super::shell::{Meanwhile, Shell};
-use super::source::{Poll, Records, Source, View};
+use super::source::{GitView, LoadedRecords, Poll, Source};
 use super::table::Table;
 use super::unobserved::UnobservedSpans;
 use crate::cluster::lease::LeaseHeld;
@@ -101,7 +101,7 @@ impl Term<'_> {
         self.looked(looked).await
     }
 
-    pub(super) fn meanwhile<'a>(&'a self, view: &'a View) -> Meanwhile<'a> {
+    pub(super) fn meanwhile<'a>(&'a self, view: &'a GitView) -> Meanwhile<'a> {
         Meanwhile { held: &self.held, view, gaps: self.gaps, table: &self.table }
     }
 
@@ -122,13 +122,13 @@ impl Term<'_> {
         match looked {
             Poll::Unchanged => None,
             Poll::Changed(view) => {
-                if let Records::Read(_) = view.records {
+                if let LoadedRecords::Read(_) = view.records {
                     self.anchor.clone_from(&view.tips.state);
                 }
                 if let Some(why) = view.main.why_unreadable() {
                     tracing::warn!(why, "main cannot be read; its last good state stays");
                 }
-                if let Records::Unreadable(why) = &view.records {
+                if let LoadedRecords::Unreadable(why) = &view.records {
                     tracing::error!(why, "the record cannot be read: every rollout holds");
                 }
                 Some(Requeue::Now)
@@ -158,11 +158,11 @@ impl Term<'_> {
     }
 
     /// Records what changed, then does what the record allows, then asks people.
-    async fn commit(&mut self, view: &Arc<View>, plans: &Plans, now: Time) -> Requeue {
+    async fn commit(&mut self, view: &Arc<GitView>, plans: &Plans, now: Time) -> Requeue {
         if faults::record_last() || !holds(Rule::RecordFirst) {
             self.act_first(view, plans, now).await;
         }
-        let entries: BTreeMap<RolloutId, Entry<'_>> = plans
+        let entries: BTreeMap<RolloutId, RecordEntry<'_>> = plans
             .iter()
             .filter(|(_, planned)| planned.plan.record != RecordChange::Keep)
             .map(|(id, planned)| (id.clone(), planned.entry(view)))
@@ -205,7 +205,7 @@ impl Term<'_> {
 
     /// Breaks the promise on purpose, for the test that shows that it would be noticed.
     #[cfg(feature = "faults")]
-    async fn act_first(&self, view: &View, plans: &Plans, now: Time) {
+    async fn act_first(&self, view: &GitView, plans: &Plans, now: Time) {
         let entries = plans.iter().map(|(id, planned)| (id.clone(), planned.entry(view))).collect();
         let proof = Recorded::forged(view, &entries);
         let lists: Lists<'_> = plans.iter().map(|(id, planned)| (id, planned.advances().collect())).collect();
@@ -213,14 +213,14 @@ impl Term<'_> {
     }
 
     #[cfg(not(feature = "faults"))]
-    async fn act_first(&self, _: &View, _: &Plans, _: Time) {}
+    async fn act_first(&self, _: &GitView, _: &Plans, _: Time) {}
 
     /// Pushes one commit for all that changed.
     async fn record<'a>(
         &mut self,
-        view: &'a Arc<View>,
+        view: &'a Arc<GitView>,
         plans: &Plans,
-        entries: &'a BTreeMap<RolloutId, Entry<'a>>,
+        entries: &'a BTreeMap<RolloutId, RecordEntry<'a>>,
         now: Time,
     ) -> Result<Done<'a>, Requeue> {
         if !self.shell.lead.still(&self.held) {
@@ -237,7 +237,7 @@ impl Term<'_> {
         };
         let written = self.shell.during(self.meanwhile(view), recorder.record(view, entries)).await;
         match written {
-            Written::Done { proof, tip, changes, left_out } => {
+            RecordWritten::Done { proof, tip, changes, left_out } => {
                 self.leave_out(view, &left_out, now);
                 let why = plans.iter().map(|(id, planned)| (id.clone(), planned.what())).collect();
                 let before = |id: &RolloutId| view.records.get(id).and_then(|record| record.state.as_ref().ok());
@@ -248,12 +248,12 @@ impl Term<'_> {
                 self.source.pushed(tip, changes);
                 Ok(Done { proof, written })
             }
-            Written::Moved => Err(Requeue::Now),
-            Written::Refused(left_out) => {
+            RecordWritten::Moved => Err(Requeue::Now),
+            RecordWritten::Refused(left_out) => {
                 self.leave_out(view, &left_out, now);
                 Err(Requeue::Idle)
             }
-            Written::Away(why) => {
+            RecordWritten::Away(why) => {
                 tracing::warn!(why, "it is not known whether the record was pushed; observes again");
                 Err(self.without(Git::Away(why)).await)
             }
@@ -261,7 +261,7 @@ impl Term<'_> {
     }
 
     /// Leaves rollouts alone for a while whose records the Git server does not take. The record cannot tell people of it.
-    fn leave_out(&mut self, view: &View, left_out: &BTreeMap<RolloutId, String>, now: Time) {
+    fn leave_out(&mut self, view: &GitView, left_out: &BTreeMap<RolloutId, String>, now: Time) {
         for (id, why) in left_out {
             self.table.rest(id, now);
             if self.table.rejected(id, why) {
@@ -302,7 +302,7 @@ impl Term<'_> {
     }
 
     /// What each rollout waits on, in words, beyond the conditions that its record holds.
-    fn waiting(&self, view: &View, plans: &Plans) -> BTreeMap<RolloutId, Vec<String>> {
+    fn waiting(&self, view: &GitView, plans: &Plans) -> BTreeMap<RolloutId, Vec<String>> {
         let mut waiting = BTreeMap::new();
         for (id, waits) in self.table.waits() {
             let before = view.records.get(id).and_then(|record| record.state.as_ref().ok());

@@ -21,7 +21,7 @@ pub struct UnobservedSpans {
 
 /// Whether a namespace can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sight {
+pub enum Visibility {
     /// What is known is up to date.
     Read,
     /// It may be out of date.
@@ -47,10 +47,10 @@ impl UnobservedSpans {
     }
 
     /// Takes note that a namespace cannot be read now, or can again.
-    pub fn see(&mut self, namespace: &Namespace, sight: Sight, now: Time) {
+    pub fn see(&mut self, namespace: &Namespace, sight: Visibility, now: Time) {
         match sight {
-            Sight::Away => drop(self.away.entry(namespace.clone()).or_insert(now)),
-            Sight::Read => {
+            Visibility::Away => drop(self.away.entry(namespace.clone()).or_insert(now)),
+            Visibility::Read => {
                 if let Some(from) = self.away.remove(namespace) {
                     self.add(Unobserved { from, to: now, of: Some(namespace.clone()) });
                 }
@@ -113,12 +113,12 @@ mod tests {
         let (shop, bank) = ("shop".parse().unwrap(), "bank".parse().unwrap());
         let mut gaps = UnobservedSpans::default();
         gaps.inherit(parse("1970-01-01T00:00:00Z/1970-01-01T00:00:10Z"));
-        gaps.see(&shop, Sight::Away, at(5));
-        gaps.see(&shop, Sight::Away, at(15));
+        gaps.see(&shop, Visibility::Away, at(5));
+        gaps.see(&shop, Visibility::Away, at(15));
         assert_eq!(gaps.of(&shop, at(20)), [(at(0), at(20))]);
         assert_eq!(gaps.of(&bank, at(20)), [(at(0), at(10))]);
-        gaps.see(&shop, Sight::Read, at(30));
-        gaps.see(&shop, Sight::Read, at(40));
+        gaps.see(&shop, Visibility::Read, at(30));
+        gaps.see(&shop, Visibility::Read, at(40));
         assert_eq!(gaps.of(&shop, at(50)), [(at(0), at(30))]);
         assert_eq!(gaps.all(at(50)).len(), 2);
     }

@@ -5,16 +5,16 @@ use super::controller::RunError;
 use super::evidence::Providers;
 use super::source::Branches;
 use crate::analysis::http::NoClient;
-use crate::analysis::prometheus::Prometheus;
-use crate::analysis::provider::Provider;
-use crate::analysis::webhook::Webhook;
+use crate::analysis::prometheus::PrometheusClient;
+use crate::analysis::provider::ProviderClient;
+use crate::analysis::webhook::WebhookClient;
 use crate::cluster::client::Cluster;
 use crate::cluster::connection::ClusterSource;
-use crate::forge::host::{Carrier, Pass};
-use crate::git::{RemoteConfig, Signing, SshIdentity, Store};
+use crate::forge::host::{HttpTransport, Pass};
+use crate::git::{CommitSigning, RemoteConfig, SshIdentity, Store};
 use crate::manifest::ids::ClusterName;
 use crate::manifest::installation::{self, Installation};
-use crate::report::server::Readiness;
+use crate::report::server::ServerReadiness;
 use crate::sign::SigningKey;
 use secrecy::zeroize::Zeroizing;
 use std::path::Path;
@@ -26,7 +26,7 @@ use tokio::time::sleep;
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// Everything that a process works on.
-pub struct World {
+pub struct Backends {
     /// The cluster.
     pub cluster: Cluster,
     /// The repository.
@@ -38,10 +38,10 @@ pub struct World {
     /// What lets in to the Git host, if the installation names one.
     pub pass: Option<Pass>,
     /// What brings requests to that host; the network if none.
-    pub carrier: Option<Carrier>,
+    pub transport: Option<HttpTransport>,
 }
 
-impl World {
+impl Backends {
     /// Connects to what the installation names.
     ///
     /// # Errors
@@ -56,7 +56,7 @@ impl World {
             providers: providers(installation)?,
             clock,
             pass,
-            carrier: None,
+            transport: None,
         })
     }
 
@@ -68,7 +68,7 @@ impl World {
     pub async fn await_connection(
         installation: &Installation,
         cache: &Path,
-        readiness: &Readiness,
+        readiness: &ServerReadiness,
     ) -> Result<Self, RunError> {
         let mut told = String::new();
         loop {
@@ -103,10 +103,10 @@ pub fn served(installation: &Installation) -> Result<(ClusterName, ClusterSource
     }
 }
 
-fn source_of(cluster: &installation::Cluster) -> ClusterSource {
+fn source_of(cluster: &installation::ClusterConfig) -> ClusterSource {
     match cluster {
-        installation::Cluster::InCluster => ClusterSource::InCluster,
-        installation::Cluster::Kubeconfig(path) => ClusterSource::KubeconfigFile(path.clone()),
+        installation::ClusterConfig::InCluster => ClusterSource::InCluster,
+        installation::ClusterConfig::Kubeconfig(path) => ClusterSource::KubeconfigFile(path.clone()),
     }
 }
 
@@ -115,10 +115,10 @@ fn providers(installation: &Installation) -> Result<Providers, RunError> {
     all.map(|(name, provider)| {
         let provider = match provider.clone() {
             installation::Provider::Prometheus(installation::Prometheus { url, credentials_file }) => {
-                Provider::Prometheus(Arc::new(Prometheus::new(&url, credentials_file)?))
+                ProviderClient::Prometheus(Arc::new(PrometheusClient::new(&url, credentials_file)?))
             }
             installation::Provider::Webhook(installation::Webhook { url, credentials_file, hmac_key_file }) => {
-                Provider::Webhook(Arc::new(Webhook::new(&url, credentials_file, hmac_key_file)?))
+                ProviderClient::Webhook(Arc::new(WebhookClient::new(&url, credentials_file, hmac_key_file)?))
             }
         };
         Ok((name.clone(), provider))
@@ -157,10 +157,10 @@ pub fn remote(installation: &Installation, pass: Option<&Pass>) -> Result<Remote
 }
 
 /// The key that the record is signed with. It is read once: another one counts from the next start on.
-fn signing(asked: &installation::Signing) -> Result<Signing, RunError> {
+fn signing(asked: &installation::Signing) -> Result<CommitSigning, RunError> {
     let installation::Signing { key_file, trusted } = asked;
     let wrong = |why: String| RunError::SigningKey { file: key_file.clone(), why };
     let text = std::fs::read(key_file).map(Zeroizing::new).map_err(|error| wrong(error.to_string()))?;
     let key = SigningKey::parse(&text).map_err(|error| wrong(error.to_string()))?;
-    Ok(Signing::new(Arc::new(key), trusted.iter().cloned()))
+    Ok(CommitSigning::new(Arc::new(key), trusted.iter().cloned()))
 }

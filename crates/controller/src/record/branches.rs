@@ -1,4 +1,4 @@
-//! The branches of an instance, by name, and what those of requests for a word add.
+//! The branches of an instance, by name, and what those of requests for a decision add.
 //!
 //! One branch for each request: for a rollout, a run and a step, so that a request is found before it is made, and
 //! one for each run to be reverted.
@@ -52,11 +52,11 @@ pub enum Asks {
 
 /// How a revert request's branch ends; no phase may have this name.
 const REVERT: &str = "revert";
-/// How the branch ends that asks for a word to delete; no phase may have this name.
+/// How the branch ends that asks for a decision to delete; no phase may have this name.
 const DELETE: &str = "delete";
 
-/// The file that approves a step, as we ask for it after so many words for it that did not count: a file with the same content
-/// would be the same word.
+/// The file that approves a step, as we ask for it after so many decisions for it that did not count: a file with the same content
+/// would be the same decision.
 ///
 /// # Panics
 /// Never: names and ids make a short path.
@@ -74,7 +74,7 @@ pub fn approval(rollout: &RolloutId, run: &RunId, through: &StepName, void: usiz
     (path, text)
 }
 
-/// The file that lets these objects go, as we ask for it after so many words to delete in this run.
+/// The file that lets these objects go, as we ask for it after so many decisions to delete in this run.
 #[must_use]
 pub fn deletion(
     rollout: &RolloutId,

@@ -6,8 +6,8 @@ use crate::manifest::object::{Kind, ObjectRef};
 use crate::record::posture::{Naming, Posture, Role, Size, Split};
 use crate::record::schema::KIND;
 use crate::record::state::{
-    Clock, ClusterState, Condition, Consumed, Deletions, EndedRun, Outcome, Owned, PastRun, Phase, Promoted, Pull,
-    Question, Refused, RoleName, RolloutState, Route, Run, Source, Stop, Time, Writer,
+    ClusterState, Condition, Consumed, DeletionQuestion, Deletions, EndedRun, Outcome, Owned, PastRun, Phase, Position,
+    Promoted, Pull, Refused, RoleName, RolloutState, Route, Run, SetSource, StepClock, Time, Writer,
 };
 use crate::record::unknown::Unknown;
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,9 +56,9 @@ pub(crate) fn past(n: u8, from: u8, to: u8, outcome: Outcome) -> PastRun {
     }
 }
 
-pub(crate) fn stop(step: &str) -> Stop {
-    let clock = Clock { exposed: Some(time("10:00:09")), ..Clock::entered(time("10:00:00")) };
-    Stop { step: step.parse().expect(step), seq: 40, clock }
+pub(crate) fn position(step: &str) -> Position {
+    let clock = StepClock { exposed: Some(time("10:00:09")), ..StepClock::entered(time("10:00:00")) };
+    Position { step: step.parse().expect(step), seq: 40, clock }
 }
 
 pub(crate) fn condition(reason: &str, message: &str, since: Time) -> Condition {
@@ -94,7 +94,7 @@ pub(crate) fn steady() -> RolloutState {
             epoch: 3,
         },
         seq: 41,
-        source: Source { commit: commit(0xab), path: "teams/shop/podinfo/rollout.yaml".parse().expect("a path") },
+        source: SetSource { commit: commit(0xab), path: "teams/shop/podinfo/rollout.yaml".parse().expect("a path") },
         next_run: 7,
         promoted: Some(Promoted {
             set: set(6),
@@ -129,7 +129,7 @@ pub(crate) fn steady() -> RolloutState {
 }
 
 /// So many ConfigMaps of main that are to go, and one Service, where the policy lets five go with one change.
-pub(crate) fn too_many(maps: usize) -> Question {
+pub(crate) fn too_many(maps: usize) -> DeletionQuestion {
     let object = |kind, name: String| ObjectRef {
         kind,
         namespace: "shop".parse().expect("a name"),
@@ -137,14 +137,14 @@ pub(crate) fn too_many(maps: usize) -> Question {
     };
     let objects = (0..maps).map(|n| object(Kind::ConfigMap, format!("worker-{n}")));
     let objects = objects.chain([object(Kind::Service, "worker".to_owned())]).collect();
-    Question { objects, limit: 5, successor: None, pull: None, unkept: false }
+    DeletionQuestion { objects, limit: 5, successor: None, pull: None, unkept: false }
 }
 
 /// Run 7 brings set 7 and stands on `tenth`.
 pub(crate) fn open() -> RolloutState {
     let mut state = steady();
     state.next_run = 8;
-    state.phase = Phase::Progressing(stop("tenth"));
+    state.phase = Phase::Progressing(position("tenth"));
     state.run = Some(Run {
         id: run(7),
         route: Route::Phases,

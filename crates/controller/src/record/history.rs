@@ -86,7 +86,7 @@ pub fn end_run(state: &mut RolloutState, outcome: Outcome, why: &str, now: Time)
     state.history.drain(..old);
 }
 
-/// Remembers that a revision is not started again (N-4). A newer word about the same revision replaces the older.
+/// Remembers that a revision is not started again (N-4). A newer decision about the same revision replaces the older.
 pub fn refuse(state: &mut RolloutState, revision: Revision, run: RunId, outcome: Outcome, why: &str, now: Time) {
     state.refused.retain(|r| r.revision != revision);
     state.refused.push(Refused { revision, run, outcome, why: plain(why), at: now });
@@ -157,7 +157,7 @@ pub fn is_under_way(state: &RolloutState) -> bool {
     state.run.is_some() && !matches!(state.phase, Phase::Waiting { at: None, .. })
 }
 
-/// Whether a word, by its path and content, was counted or made void before.
+/// Whether a decision, by its path and content, was counted or made void before.
 #[must_use]
 pub fn is_consumed(state: &RolloutState, path: &RepoPath, blob: &BlobId) -> bool {
     state.consumed.iter().any(|word| word.path == *path && word.blob == *blob)
@@ -181,12 +181,12 @@ pub fn unmeasured<'a>(state: &'a RolloutState, revision: &Revision) -> Option<&'
     state.history.last().filter(|past| past.outcome == Outcome::Unmeasured && past.revision == *revision)
 }
 
-/// The words to delete that were looked at in a run, those that did not count among them.
+/// The decisions to delete that were looked at in a run, those that did not count among them.
 pub fn deletions<'a>(state: &'a RolloutState, run: &RunId) -> impl Iterator<Item = &'a Consumed> {
     state.consumed.iter().filter(move |word| word.run == *run && word.action == DELETE)
 }
 
-/// How many paths of words to delete are used up in a run, from the first one on: a word at one of them would not be looked at again, or
+/// How many paths of decisions to delete are used up in a run, from the first one on: a decision at one of them would not be looked at again, or
 /// be in the way of another.
 #[must_use]
 pub fn deletion_paths(state: &RolloutState, run: &RunId) -> usize {

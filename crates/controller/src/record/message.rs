@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 /// What a commit says of one rollout.
 #[derive(Debug, Clone, Copy)]
-pub struct Change<'a> {
+pub struct CommitEntry<'a> {
     /// Which.
     pub rollout: &'a RolloutId,
     /// The record before; none for a new rollout.
@@ -26,19 +26,19 @@ const TOLD: usize = 50;
 
 /// The whole message for a commit of these changes.
 #[must_use]
-pub fn commit(changes: &[Change<'_>]) -> String {
+pub fn commit(changes: &[CommitEntry<'_>]) -> String {
     let told = &changes[..changes.len().min(TOLD)];
     let (subject, body) = match changes {
         [change] => (change.subject(), unlinked(change.why)),
         _ => {
-            let mut lines: Vec<String> = told.iter().map(Change::line).collect();
+            let mut lines: Vec<String> = told.iter().map(CommitEntry::line).collect();
             if changes.len() > TOLD {
                 lines.push(format!("- and {} more", changes.len() - TOLD));
             }
             (format!("{} rollouts", changes.len()), lines.join("\n"))
         }
     };
-    let trailers: Vec<String> = told.iter().flat_map(Change::trailers).collect();
+    let trailers: Vec<String> = told.iter().flat_map(CommitEntry::trailers).collect();
     let paragraphs = [subject, "[skip ci]".to_owned(), body, trailers.join("\n")];
     let paragraphs: Vec<String> = paragraphs.into_iter().filter(|paragraph| !paragraph.is_empty()).collect();
     paragraphs.join("\n\n") + "\n"
@@ -61,7 +61,7 @@ fn news(before: &RolloutState, after: &RolloutState) -> String {
     unlinked(&news.join(", "))
 }
 
-impl Change<'_> {
+impl CommitEntry<'_> {
     /// `shop/podinfo: testers → tenth (weight 10)`.
     fn subject(&self) -> String {
         let Some(after) = self.after else { return format!("{}: record removed", self.rollout) };
@@ -75,7 +75,7 @@ impl Change<'_> {
         if then != now {
             return format!("{}: {then} → {now}{exposed}", self.rollout);
         }
-        let clock = |state: &RolloutState| state.phase.stop().and_then(|stop| stop.clock.exposed);
+        let clock = |state: &RolloutState| state.phase.position().and_then(|position| position.clock.exposed);
         let what = match (clock(before), clock(after)) {
             (None, Some(_)) => "reached".to_owned(),
             _ => match news(before, after) {
@@ -107,8 +107,8 @@ impl Change<'_> {
         if let Some(revision) = state.run.as_ref().map(|run| &run.revision).or(promoted) {
             trailers.push(format!("Tidegate-Revision: {revision}"));
         }
-        if let Some(stop) = state.phase.stop() {
-            trailers.push(format!("Tidegate-Step: {}", stop.step));
+        if let Some(position) = state.phase.position() {
+            trailers.push(format!("Tidegate-Step: {}", position.step));
         }
         trailers.push(format!("Tidegate-Source: {}", state.source.commit));
         trailers
@@ -117,18 +117,18 @@ impl Change<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{open, steady, stop, time};
+    use super::super::fixture::{open, position, steady, time};
     use super::super::history::end_run;
     use super::super::state::{Outcome, Phase, Rest};
     use super::*;
 
     fn on(step: &str) -> RolloutState {
-        RolloutState { phase: Phase::Progressing(stop(step)), ..open() }
+        RolloutState { phase: Phase::Progressing(position(step)), ..open() }
     }
 
     fn message(before: Option<&RolloutState>, after: Option<&RolloutState>, why: &str) -> String {
         let rollout = steady().metadata;
-        commit(&[Change { rollout: &rollout, before, after, why }])
+        commit(&[CommitEntry { rollout: &rollout, before, after, why }])
     }
 
     #[test]
@@ -139,7 +139,7 @@ mod tests {
         assert!(subject("").starts_with("shop/podinfo: tenth, record updated"), "{}", subject(""));
         let rollout = steady().metadata;
         let (state, why) = (on("tenth"), "inventory");
-        let change = Change { rollout: &rollout, before: Some(&state), after: Some(&state), why };
+        let change = CommitEntry { rollout: &rollout, before: Some(&state), after: Some(&state), why };
         let several = commit(&[change, change]);
         assert_eq!(several.matches("inventory").count(), 2, "{several}");
     }
@@ -171,11 +171,15 @@ mod tests {
             message(before, after, "").lines().next().unwrap_or_default().to_owned()
         };
         let mut fresh = on("tenth");
-        if let Phase::Progressing(stop) = &mut fresh.phase {
-            stop.clock.exposed = None;
+        if let Phase::Progressing(position) = &mut fresh.phase {
+            position.clock.exposed = None;
         }
         let waiting = RolloutState {
-            phase: Phase::Waiting { at: Some(stop("tenth")), next: "half".parse().unwrap(), since: time("10:10:00") },
+            phase: Phase::Waiting {
+                at: Some(position("tenth")),
+                next: "half".parse().unwrap(),
+                since: time("10:10:00"),
+            },
             ..open()
         };
         let mut ended = open();
@@ -201,7 +205,7 @@ mod tests {
     fn several_rollouts_are_listed() {
         let (before, after) = (on("testers"), on("tenth"));
         let ids = ["shop/a", "shop/b", "shop/c"].map(|id| id.parse::<RolloutId>().unwrap());
-        let change = |rollout, why| Change { rollout, before: Some(&before), after: Some(&after), why };
+        let change = |rollout, why| CommitEntry { rollout, before: Some(&before), after: Some(&after), why };
         let text = commit(&[change(&ids[0], "soaked"), change(&ids[1], ""), change(&ids[2], "approved")]);
         insta::assert_snapshot!(text);
         let many: Vec<RolloutId> = (0..80).map(|n| format!("shop/r{n}").parse().unwrap()).collect();

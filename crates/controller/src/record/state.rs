@@ -8,9 +8,9 @@ mod phase;
 mod proof;
 mod run;
 
-pub use deletions::{Answer, Consent, Deletions, Question, Said};
+pub use deletions::{Consent, DeletionAnswer, DeletionQuestion, DeletionVerdict, Deletions};
 pub use governed::{Governed, Terms};
-pub use phase::{Clock, Phase, Rest, Standing, Stop, Then};
+pub use phase::{Phase, Position, Rest, Serving, StepClock, Then};
 pub use proof::{Approved, Proven, Void};
 pub use run::{Checked, Consumed, EndedRun, Outcome, PastRun, Pull, Refused, Route, Run, Trial};
 
@@ -19,7 +19,7 @@ use super::unknown::Unknown;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{ClusterName, CommitId, InstanceName, PodsDigest, Revision, RolloutId, RunId, SetId};
 use crate::manifest::object::{Object, ObjectRef};
-use crate::manifest::proof::Rule;
+use crate::manifest::proof::ApprovalRule;
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,7 +43,7 @@ pub struct RolloutState {
     /// Grows by one with each write of this record.
     pub seq: u64,
     /// What main said when it was written.
-    pub source: Source,
+    pub source: SetSource,
     /// The number of the next run.
     pub next_run: u32,
     /// The version that serves when no run is open.
@@ -54,7 +54,7 @@ pub struct RolloutState {
     /// The open run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Run>,
-    /// The id of the last run that ended, and the decisions tip when it started: late words name it.
+    /// The id of the last run that ended, and the decisions tip when it started: late decisions name it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_run: Option<EndedRun>,
     /// What each cluster is allowed to be.
@@ -87,7 +87,7 @@ pub struct RolloutState {
 }
 
 impl RolloutState {
-    /// The decisions tip when the open (else the last) run started: only later words are about it.
+    /// The decisions tip when the open (else the last) run started: only later decisions are about it.
     #[must_use]
     pub fn decisions_at(&self) -> Option<&CommitId> {
         match (&self.run, &self.last_run) {
@@ -98,30 +98,30 @@ impl RolloutState {
 
     /// Where main had what is promoted; of what a rollback brought back, where main had it before. None of what was live.
     #[must_use]
-    pub fn origin_of_stable(&self) -> Option<Origin> {
+    pub fn origin_of_stable(&self) -> Option<SetOrigin> {
         let Promoted { set, commit, path, decided, .. } = self.promoted.as_ref()?;
         let now = commit.clone().zip(path.clone());
-        let now = now.map(|(commit, path)| Origin { source: Source { commit, path }, decided: decided.clone() });
+        let now = now.map(|(commit, path)| SetOrigin { source: SetSource { commit, path }, decided: decided.clone() });
         let before = || self.history.iter().rev().filter(|past| past.from == *set).find_map(|past| past.stable.clone());
         now.or_else(before)
     }
 
-    /// The run that people's words are about: the open one, else the last, else `0`.
+    /// The run that people's decisions are about: the open one, else the last, else `0`.
     #[must_use]
     pub fn current(&self) -> RunId {
         let open = self.run.as_ref().map(|run| &run.id);
         open.or(self.last_run.as_ref().map(|run| &run.id)).cloned().unwrap_or_else(RunId::zero)
     }
 
-    /// What proves people's words where the policy names these: the stricter of that and of what the open run started with, at rest of what
+    /// What proves people's decisions where the policy names these: the stricter of that and of what the open run started with, at rest of what
     /// held for what main wants, so that a policy which came with that lets nothing of it through.
     #[must_use]
-    pub fn rule(&self, policy: Option<&Rule>) -> Option<Rule> {
+    pub fn rule(&self, policy: Option<&ApprovalRule>) -> Option<ApprovalRule> {
         let known = match &self.run {
             Some(run) => run.rule.as_ref(),
             None => self.policy.as_ref().and_then(|known| known.terms().rule.as_ref()),
         };
-        Rule::stricter(known, policy)
+        ApprovalRule::stricter(known, policy)
     }
 
     /// What was live at first sight and can be adopted, as people were told last.
@@ -149,7 +149,7 @@ pub struct Writer {
 
 /// What main said.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Source {
+pub struct SetSource {
     /// Main's tip.
     pub commit: CommitId,
     /// The rollout's file there.
@@ -159,14 +159,14 @@ pub struct Source {
 /// Where main had a version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Origin {
+pub struct SetOrigin {
     /// A tip with its manifests.
     #[serde(flatten)]
-    pub source: Source,
+    pub source: SetSource,
     /// Where the rollout's file was as the last run went by it; none where no run did. Who has changed it since made the next
     /// version, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub decided: Option<Source>,
+    pub decided: Option<SetSource>,
 }
 
 /// A version that was promoted.
@@ -191,7 +191,7 @@ pub struct Promoted {
     pub path: Option<RepoPath>,
     /// That file as the run went by it; a change without a run leaves it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub decided: Option<Source>,
+    pub decided: Option<SetSource>,
     /// When.
     pub at: Time,
 }
@@ -233,7 +233,7 @@ pub enum RoleName {
 /// What people should know that is not a phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Condition {
-    /// One word, of the documented list.
+    /// One decision, of the documented list.
     pub reason: String,
     /// What it means here.
     pub message: String,

@@ -116,9 +116,11 @@ pub fn place(phase: &Phase) -> String {
         Phase::Steady { how, since: _ } => format!("steady ({})", rest(*how)),
         Phase::Waiting { at: None, next, .. } => format!("waiting for {next}"),
         Phase::Waiting { at: Some(at), next, .. } => format!("{}, waiting for {next}", at.step),
-        Phase::Progressing(stop) | Phase::Promoting(stop) | Phase::Finalising(stop) => stop.step.to_string(),
+        Phase::Progressing(position) | Phase::Promoting(position) | Phase::Finalising(position) => {
+            position.step.to_string()
+        }
         Phase::WaitingPromotion { at, .. } => format!("{}, waiting for promotion", at.step),
-        Phase::Reverting { stop, .. } => format!("reverting ({})", stop.step),
+        Phase::Reverting { position, .. } => format!("reverting ({})", position.step),
         Phase::Failed { .. } => "failed".to_owned(),
         Phase::Terminating { .. } => "terminating".to_owned(),
         Phase::Unknown(_) => "a phase of a newer version".to_owned(),
@@ -130,8 +132,10 @@ pub fn place(phase: &Phase) -> String {
 pub fn since(phase: &Phase) -> Option<Time> {
     match phase {
         Phase::Initializing(clock) => Some(clock.entered),
-        Phase::Progressing(stop) | Phase::Promoting(stop) | Phase::Finalising(stop) => Some(stop.clock.entered),
-        Phase::Reverting { stop, .. } => Some(stop.clock.entered),
+        Phase::Progressing(position) | Phase::Promoting(position) | Phase::Finalising(position) => {
+            Some(position.clock.entered)
+        }
+        Phase::Reverting { position, .. } => Some(position.clock.entered),
         Phase::Steady { since, .. }
         | Phase::Waiting { since, .. }
         | Phase::WaitingPromotion { since, .. }

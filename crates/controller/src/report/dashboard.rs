@@ -88,7 +88,7 @@ impl Row<'_> {
 
     /// The step that it stands on, and the one that it would enter.
     fn step(&self) -> String {
-        let at = self.state.phase.stop().map(|stop| stop.step.to_string());
+        let at = self.state.phase.position().map(|position| position.step.to_string());
         let next = match &self.state.phase {
             Phase::Waiting { next, .. } => Some(next.to_string()),
             Phase::WaitingPromotion { .. } => Some("promotion".to_owned()),
@@ -154,8 +154,8 @@ impl Row<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture::{condition, open, run, steady, stop, time};
-    use crate::record::state::{Standing, Then};
+    use crate::record::fixture::{condition, open, position, run, steady, time};
+    use crate::record::state::{Serving, Then};
     use proptest::prelude::*;
 
     fn instance() -> InstanceName {
@@ -171,11 +171,11 @@ mod tests {
         let failed = Phase::Failed {
             why: "error-rate | 0.2 > 0.01, see https://evil.example @ana `x`".to_owned(),
             since: time("10:30:00"),
-            standing: Standing::Stable,
+            standing: Serving::Stable,
         };
-        let back = Phase::Reverting { stop: stop("split"), why: "aborted".to_owned(), then: Then::Aborted };
+        let back = Phase::Reverting { position: position("split"), why: "aborted".to_owned(), then: Then::Aborted };
         let waiting =
-            Phase::Waiting { at: Some(stop("tenth")), next: "half".parse().unwrap(), since: time("10:10:00") };
+            Phase::Waiting { at: Some(position("tenth")), next: "half".parse().unwrap(), since: time("10:10:00") };
         let rejected = condition("ManifestRejected", "rollout.yaml:3:1", time("10:00:00"));
         let states = [
             named("zebra", steady()),

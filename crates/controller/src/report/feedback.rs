@@ -4,7 +4,7 @@
 //! Everything here may be hostile but the numbers: what comes from files is escaped, cut and counted, so that it is one line
 //! of text that names nobody and ends nothing. No line of a file is quoted.
 
-use crate::forge::host::{Mark, Status};
+use crate::forge::host::{HostMark, Status};
 use crate::forge::pull::escaped;
 use crate::manifest::desired::Suspend;
 use crate::manifest::diagnostic::Diagnostic;
@@ -13,7 +13,7 @@ use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{CommitId, InstanceName, RolloutId};
 use crate::manifest::oid;
 use crate::plan::forecast::{Forecast, Foreseen};
-use crate::plan::outlook::{Change, Outlook};
+use crate::plan::outlook::{Effect, Outlook};
 use crate::record::state::Time;
 use crate::record::text::{count, plain};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,16 +28,16 @@ pub const ENTRIES: usize = 50;
 
 /// What is said of a pull request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Feedback {
+pub struct PullRequestFeedback {
     /// The commit that it offers.
     pub head: CommitId,
     /// What that comes to.
-    pub verdict: Verdict,
+    pub verdict: FeedbackVerdict,
 }
 
 /// What a pull request comes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum FeedbackVerdict {
     /// It changes nothing that tidegate reads.
     Elsewhere,
     /// The branch that it leads to has changed the same places meanwhile.
@@ -45,12 +45,12 @@ pub enum Verdict {
     /// It cannot be read, for this reason.
     Unreadable(String),
     /// It was read.
-    Read(Reading),
+    Read(FeedbackReading),
 }
 
 /// What was read in a pull request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Reading {
+pub struct FeedbackReading {
     /// What is wrong with it.
     pub errors: Vec<Diagnostic>,
     /// What is accepted, and probably not meant.
@@ -70,7 +70,7 @@ pub fn mark(instance: &InstanceName) -> String {
     format!("<!-- tidegate {instance} ")
 }
 
-impl Feedback {
+impl PullRequestFeedback {
     /// The first line of the comment, which nobody sees: whose it is, which commit it is about, and what of it does not change
     /// with the time alone. While this is the same there is nothing to say.
     #[must_use]
@@ -80,10 +80,10 @@ impl Feedback {
 
     fn digest(&self) -> String {
         let substance = match &self.verdict {
-            Verdict::Elsewhere => "elsewhere".to_owned(),
-            Verdict::Conflict(paths) => format!("{paths:?}"),
-            Verdict::Unreadable(why) => why.clone(),
-            Verdict::Read(reading) => reading.substance(),
+            FeedbackVerdict::Elsewhere => "elsewhere".to_owned(),
+            FeedbackVerdict::Conflict(paths) => format!("{paths:?}"),
+            FeedbackVerdict::Unreadable(why) => why.clone(),
+            FeedbackVerdict::Read(reading) => reading.substance(),
         };
         short(&substance)
     }
@@ -92,21 +92,25 @@ impl Feedback {
     #[must_use]
     pub fn status(&self) -> Status {
         match &self.verdict {
-            Verdict::Elsewhere => Status::new(Mark::Success, "changes no manifests"),
-            Verdict::Conflict(_) => Status::new(Mark::Pending, "not checked: it cannot be merged as it is"),
-            Verdict::Unreadable(why) => Status::new(Mark::Failure, &format!("cannot be read: {}", plain(why))),
-            Verdict::Read(Reading { errors, warnings: _, same: _, outlooks, more }) => match errors.first() {
-                Some(first) => {
-                    let Diagnostic { path, line, column, found, .. } = first;
-                    let text = format!("{}: {path}:{line}:{column}: {found}", count(errors.len(), "finding"));
-                    Status::new(Mark::Failure, &plain(&text))
+            FeedbackVerdict::Elsewhere => Status::new(HostMark::Success, "changes no manifests"),
+            FeedbackVerdict::Conflict(_) => Status::new(HostMark::Pending, "not checked: it cannot be merged as it is"),
+            FeedbackVerdict::Unreadable(why) => {
+                Status::new(HostMark::Failure, &format!("cannot be read: {}", plain(why)))
+            }
+            FeedbackVerdict::Read(FeedbackReading { errors, warnings: _, same: _, outlooks, more }) => {
+                match errors.first() {
+                    Some(first) => {
+                        let Diagnostic { path, line, column, found, .. } = first;
+                        let text = format!("{}: {path}:{line}:{column}: {found}", count(errors.len(), "finding"));
+                        Status::new(HostMark::Failure, &plain(&text))
+                    }
+                    None if outlooks.is_empty() => Status::new(HostMark::Success, "no findings; no rollout changes"),
+                    None => {
+                        let text = format!("no findings; {} changed", count(outlooks.len() + more, "rollout"));
+                        Status::new(HostMark::Success, &text)
+                    }
                 }
-                None if outlooks.is_empty() => Status::new(Mark::Success, "no findings; no rollout changes"),
-                None => {
-                    let text = format!("no findings; {} changed", count(outlooks.len() + more, "rollout"));
-                    Status::new(Mark::Success, &text)
-                }
-            },
+            }
         }
     }
 
@@ -119,18 +123,18 @@ impl Feedback {
 
     fn body(&self, now: Time) -> String {
         match &self.verdict {
-            Verdict::Elsewhere => "This pull request changes no manifests any more.\n".to_owned(),
-            Verdict::Conflict(paths) => {
+            FeedbackVerdict::Elsewhere => "This pull request changes no manifests any more.\n".to_owned(),
+            FeedbackVerdict::Conflict(paths) => {
                 let intro = "**This cannot be merged as it is**, so it was not checked. Both sides have changed:\n\n";
                 list(intro, paths.iter().map(|path| format!("- {}\n", escaped(path))), 0, "more")
             }
-            Verdict::Unreadable(why) => format!("**This cannot be read**: {}.\n", escaped(why)),
-            Verdict::Read(reading) => reading.text(now),
+            FeedbackVerdict::Unreadable(why) => format!("**This cannot be read**: {}.\n", escaped(why)),
+            FeedbackVerdict::Read(reading) => reading.text(now),
         }
     }
 }
 
-impl Reading {
+impl FeedbackReading {
     fn substance(&self) -> String {
         let Self { errors, warnings, same: _, outlooks, more } = self;
         let mut text = format!("{more}\n");
@@ -208,7 +212,7 @@ fn outlook((id, outlook): (&RolloutId, &Outlook)) -> String {
         (None, Suspend::No) => {}
     }
     text.push('\n');
-    let steps = forecast.iter().flat_map(|forecast| &forecast.steps).filter(|_| *change == Change::Run);
+    let steps = forecast.iter().flat_map(|forecast| &forecast.steps).filter(|_| *change == Effect::Run);
     let rows: String = steps.filter(|step| step.exposes.is_some() || !step.before.is_empty()).map(row).collect();
     if !rows.is_empty() {
         let _ = write!(text, "\n  | step | who gets it | waits for | stays |\n  |---|---|---|---|\n{rows}\n");

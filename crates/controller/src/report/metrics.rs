@@ -1,13 +1,13 @@
 //! Numbers for Prometheus. Each label has a closed list of values, none of them made from foreign text, so that the number
 //! of series is bounded whatever a repository or a cluster says.
 
-use crate::forge::host::{Errand, Fate};
-use crate::forge::receiver::Heard;
+use crate::forge::host::{CallOutcome, CallPurpose};
+use crate::forge::receiver::Delivery;
 use crate::git::GitError;
 use crate::plan::action::Class;
 use crate::plan::report::Reason;
 use crate::record::state::{Phase, RolloutState};
-use crate::workload::live::Outcome;
+use crate::workload::live::WriteOutcome;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -105,15 +105,15 @@ const OUTCOMES: [&str; 7] = ["done", "stale", "conflict", "refused", "missing-ki
 
 /// An outcome in one word.
 #[must_use]
-pub fn outcome_label(outcome: &Outcome) -> &'static str {
+pub fn outcome_label(outcome: &WriteOutcome) -> &'static str {
     match outcome {
-        Outcome::Done(_) => "done",
-        Outcome::Stale(_) => "stale",
-        Outcome::Conflict { .. } => "conflict",
-        Outcome::Refused(_) => "refused",
-        Outcome::MissingKind(_) => "missing-kind",
-        Outcome::Forbidden(_) => "forbidden",
-        Outcome::Retriable(_) => "retriable",
+        WriteOutcome::Done(_) => "done",
+        WriteOutcome::Stale(_) => "stale",
+        WriteOutcome::Conflict { .. } => "conflict",
+        WriteOutcome::Refused(_) => "refused",
+        WriteOutcome::MissingKind(_) => "missing-kind",
+        WriteOutcome::Forbidden(_) => "forbidden",
+        WriteOutcome::Retriable(_) => "retriable",
     }
 }
 
@@ -180,7 +180,7 @@ impl Metrics {
     /// Makes every series. One that began with its first event would show no increase at that event, and an alarm about it
     /// would stay silent the first time.
     fn begin(&self) {
-        self.standing([].into_iter(), [].into_iter());
+        self.rollouts([].into_iter(), [].into_iter());
         for phase in Phase::NAMES {
             drop(self.transitions.get_or_create(&[("phase", phase)]));
         }
@@ -194,18 +194,18 @@ impl Metrics {
                 drop(self.git.get_or_create(&[("operation", operation), ("outcome", outcome)]));
             }
         }
-        for outcome in Heard::ALL.map(Heard::label) {
+        for outcome in Delivery::ALL.map(Delivery::label) {
             drop(self.webhooks.get_or_create(&[("outcome", outcome)]));
         }
-        for operation in Errand::ALL.map(Errand::label) {
-            for outcome in Fate::ALL.map(Fate::label) {
+        for operation in CallPurpose::ALL.map(CallPurpose::label) {
+            for outcome in CallOutcome::ALL.map(CallOutcome::label) {
                 drop(self.host.get_or_create(&[("operation", operation), ("outcome", outcome)]));
             }
         }
     }
 
     /// How many rollouts are in each phase, how many wait for each reason, and since when, as far as it is recorded.
-    pub fn standing<'a>(&self, states: impl Iterator<Item = &'a RolloutState>, waits: impl Iterator<Item = Reason>) {
+    pub fn rollouts<'a>(&self, states: impl Iterator<Item = &'a RolloutState>, waits: impl Iterator<Item = Reason>) {
         let mut counts: BTreeMap<&'static str, i64> = Phase::NAMES.iter().map(|name| (*name, 0)).collect();
         let mut since: BTreeMap<&str, i64> = BTreeMap::new();
         for state in states {
@@ -235,7 +235,7 @@ impl Metrics {
     }
 
     /// A write to the cluster was tried.
-    pub fn acted(&self, class: Class, outcome: &Outcome) {
+    pub fn acted(&self, class: Class, outcome: &WriteOutcome) {
         self.actions.get_or_create(&[("class", class_label(class)), ("outcome", outcome_label(outcome))]).inc();
     }
 
@@ -245,13 +245,13 @@ impl Metrics {
     }
 
     /// The Git host's API was asked.
-    pub fn asked_host(&self, errand: Errand, fate: Fate) {
+    pub fn asked_host(&self, errand: CallPurpose, fate: CallOutcome) {
         self.host.get_or_create(&[("operation", errand.label()), ("outcome", fate.label())]).inc();
     }
 
     /// A webhook came.
-    pub fn heard(&self, heard: Heard) {
-        self.webhooks.get_or_create(&[("outcome", heard.label())]).inc();
+    pub fn delivered(&self, delivery: Delivery) {
+        self.webhooks.get_or_create(&[("outcome", delivery.label())]).inc();
     }
 
     /// The world was looked at.
@@ -264,7 +264,7 @@ impl Metrics {
         self.leading.set(i64::from(leading));
         self.rejected(0);
         if !leading {
-            self.standing([].into_iter(), [].into_iter());
+            self.rollouts([].into_iter(), [].into_iter());
         }
     }
 
@@ -295,19 +295,19 @@ mod tests {
         let before = series(metrics.text());
         assert_eq!(
             before,
-            3 + Phase::NAMES.len() * 2 + Reason::ALL.len() * 2 + 3 * 7 + 3 * 5 + 10 * 6 + Heard::ALL.len(),
+            3 + Phase::NAMES.len() * 2 + Reason::ALL.len() * 2 + 3 * 7 + 3 * 5 + 10 * 6 + Delivery::ALL.len(),
             "{}",
             metrics.text()
         );
         let manager = String::new();
         for outcome in [
-            Outcome::Done(None),
-            Outcome::Stale(String::new()),
-            Outcome::Conflict { manager, fields: vec![] },
-            Outcome::Refused(String::new()),
-            Outcome::MissingKind(crate::manifest::object::Kind::Pod),
-            Outcome::Forbidden(String::new()),
-            Outcome::Retriable(String::new()),
+            WriteOutcome::Done(None),
+            WriteOutcome::Stale(String::new()),
+            WriteOutcome::Conflict { manager, fields: vec![] },
+            WriteOutcome::Refused(String::new()),
+            WriteOutcome::MissingKind(crate::manifest::object::Kind::Pod),
+            WriteOutcome::Forbidden(String::new()),
+            WriteOutcome::Retriable(String::new()),
         ] {
             metrics.acted(Class::Retreat, &outcome);
         }
@@ -321,9 +321,9 @@ mod tests {
         metrics.ticked();
         metrics.leads(true);
         metrics.rejected(3);
-        metrics.acted(Class::Retreat, &Outcome::Stale("`x`{}\n".to_owned()));
+        metrics.acted(Class::Retreat, &WriteOutcome::Stale("`x`{}\n".to_owned()));
         metrics.asked_git(GitOperation::Push, GitOutcome::Raced);
-        metrics.standing([].into_iter(), [Reason::Approval, Reason::Approval].into_iter());
+        metrics.rollouts([].into_iter(), [Reason::Approval, Reason::Approval].into_iter());
         let text = metrics.text();
         for line in [
             "tidegate_ticks_total 1",
@@ -347,7 +347,7 @@ mod tests {
             let since = Time::from_timestamp(since, 0).unwrap();
             RolloutState { conditions: vec![condition("Approval", "", since)], ..steady() }
         };
-        metrics.standing([waits(70), waits(60), waits(80)].iter(), [].into_iter());
+        metrics.rollouts([waits(70), waits(60), waits(80)].iter(), [].into_iter());
         let text = metrics.text();
         assert!(text.contains("\ntidegate_waiting_since_seconds{reason=\"Approval\"} 60\n"), "{text}");
         assert!(text.contains("\ntidegate_waiting_since_seconds{reason=\"Soak\"} 0\n"), "{text}");
@@ -357,7 +357,7 @@ mod tests {
     fn who_leads_no_more_counts_no_rollouts() {
         let metrics = Metrics::new();
         metrics.leads(true);
-        metrics.standing([].into_iter(), [Reason::Approval].into_iter());
+        metrics.rollouts([].into_iter(), [Reason::Approval].into_iter());
         metrics.leads(false);
         let text = metrics.text();
         assert!(text.contains("\ntidegate_waiting{reason=\"Approval\"} 0\n"), "{text}");

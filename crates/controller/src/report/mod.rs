@@ -6,5 +6,5 @@ pub mod feedback;
 pub mod metrics;
 pub mod projection;
 pub mod server;
+pub mod transition;
 pub mod view;
-pub mod words;

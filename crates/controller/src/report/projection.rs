@@ -14,7 +14,7 @@ pub const DEFINITION: &str = include_str!("rollouts.tidegate.io.yaml");
 /// A condition, as objects of Kubernetes have them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Condition {
+pub struct ProjectedCondition {
     /// `Promoted`.
     #[serde(rename = "type")]
     pub kind: &'static str,
@@ -29,7 +29,7 @@ pub struct Condition {
 
 /// Requirement C-13: unknown while a run is open; the moment changes with the status alone.
 #[must_use]
-pub fn promoted(state: &RolloutState) -> Condition {
+pub fn promoted(state: &RolloutState) -> ProjectedCondition {
     let refused = state.conditions.iter().find(|condition| condition.reason == Reason::Refused.as_str());
     let phase = state.phase.name();
     let (status, reason, since) = match (&state.phase, refused) {
@@ -57,7 +57,7 @@ pub fn promoted(state: &RolloutState) -> Condition {
             _,
         ) => ("Unknown", phase, state.run.as_ref().map(|run| run.started).or(since(&state.phase))),
     };
-    Condition { kind: "Promoted", status, reason, last_transition_time: since }
+    ProjectedCondition { kind: "Promoted", status, reason, last_transition_time: since }
 }
 
 /// What the object shows. It follows from the record alone, so that it is new only where that is.
@@ -65,11 +65,11 @@ pub fn promoted(state: &RolloutState) -> Condition {
 pub fn status(state: &RolloutState) -> Value {
     let splits = || state.clusters.values().map(|cluster| &cluster.posture.split);
     let text = |time: Option<Time>| time.map(|time| time.to_rfc3339_opts(SecondsFormat::Secs, true));
-    let Condition { kind, status, reason, last_transition_time } = promoted(state);
+    let ProjectedCondition { kind, status, reason, last_transition_time } = promoted(state);
     let revision = state.run.as_ref().map(|run| &run.revision);
     let mut all = json!({
         "phase": state.phase.name(),
-        "step": state.phase.stop().map(|stop| stop.step.as_str()),
+        "step": state.phase.position().map(|position| position.step.as_str()),
         "weight": splits().map(|split: &Split| split.weight.get()).max().unwrap_or(0),
         "exposure": splits().find_map(exposure),
         "run": state.run.as_ref().map(|run| run.id.as_str()),

@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 
 /// What has to be true before this process counts as ready. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Readiness {
+pub struct ServerReadiness {
     inner: Arc<Flags>,
 }
 
@@ -30,7 +30,7 @@ struct Flags {
     git_away: Mutex<Option<String>>,
 }
 
-impl Readiness {
+impl ServerReadiness {
     /// It is known who leads.
     pub fn lease_known(&self) {
         self.inner.lease.store(true, Ordering::Relaxed);
@@ -82,15 +82,15 @@ fn lock(why: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
 #[derive(Clone)]
 struct Shown {
     metrics: Metrics,
-    readiness: Readiness,
+    readiness: ServerReadiness,
 }
 
 /// Serves until the process ends, and what is given besides.
-pub async fn serve(listener: TcpListener, metrics: Metrics, readiness: Readiness, besides: Router) -> Infallible {
+pub async fn serve(listener: TcpListener, metrics: Metrics, readiness: ServerReadiness, besides: Router) -> Infallible {
     connections::answer(listener, router(metrics, readiness).merge(besides)).await
 }
 
-fn router(metrics: Metrics, readiness: Readiness) -> Router {
+fn router(metrics: Metrics, readiness: ServerReadiness) -> Router {
     Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz))
@@ -130,7 +130,7 @@ mod tests {
 
     #[tokio::test]
     async fn it_is_ready_when_everything_was_seen_once() {
-        let readiness = Readiness::default();
+        let readiness = ServerReadiness::default();
         let router = router(Metrics::new(), readiness.clone());
         assert_eq!(ask(&router, "/healthz").await.0, 200);
         let (status, _, body) = ask(&router, "/readyz").await;
@@ -149,7 +149,7 @@ mod tests {
 
     #[tokio::test]
     async fn attack_73_nothing_can_be_changed_from_outside() {
-        let router = router(Metrics::new(), Readiness::default());
+        let router = router(Metrics::new(), ServerReadiness::default());
         for path in ["/metrics", "/healthz", "/readyz"] {
             for method in ["POST", "PUT", "PATCH", "DELETE"] {
                 let request = Request::builder().method(method).uri(path).body(Body::from("x")).unwrap();
@@ -161,7 +161,7 @@ mod tests {
 
     #[tokio::test]
     async fn metrics_say_what_they_are_and_nothing_else_is_served() {
-        let router = router(Metrics::new(), Readiness::default());
+        let router = router(Metrics::new(), ServerReadiness::default());
         let (status, kind, body) = ask(&router, "/metrics").await;
         assert_eq!((status, kind.as_str()), (200, CONTENT_TYPE));
         assert!(body.ends_with("# EOF\n"), "{body}");

@@ -10,7 +10,7 @@ use crate::manifest::object::Kind;
 use crate::plan::procedure::{self, Roles, Stage, Step};
 use crate::plan::report::Reason;
 use crate::record::posture::Naming;
-use crate::record::state::{Phase, Pull, RolloutState, Run, Standing, Stop, Time};
+use crate::record::state::{Phase, Position, Pull, RolloutState, Run, Serving, Time};
 use crate::record::text::{exposure, plain, since};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -78,7 +78,7 @@ pub struct RolloutView {
     pub since: Option<Time>,
     /// Whether what main wants is promoted, as a condition of Kubernetes; none without a record.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub conditions: Vec<projection::Condition>,
+    pub conditions: Vec<projection::ProjectedCondition>,
     /// All that it waits on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<WaitView>,
@@ -228,8 +228,9 @@ pub fn rollout(record: &Record, now: Time) -> RolloutView {
     let steps = steps(state, plan.as_ref());
     let names: Vec<String> = steps.iter().map(|step| step.name.to_string()).collect();
     // A promotion that failed is where a run on its candidate stands.
-    let failed = matches!(state.phase, Phase::Failed { standing: Standing::OnCandidate, .. });
-    let step = state.phase.stop().map(|stop| stop.step.to_string()).or(failed.then(|| "promote".to_owned()));
+    let failed = matches!(state.phase, Phase::Failed { standing: Serving::OnCandidate, .. });
+    let step =
+        state.phase.position().map(|position| position.step.to_string()).or(failed.then(|| "promote".to_owned()));
     let at = step.as_ref().and_then(|step| names.iter().position(|name| name == step));
     let entered = (!names.is_empty()).then(|| at.map_or(0, |at| at + 1));
     let next = if let Phase::Waiting { next, .. } = &state.phase {
@@ -283,14 +284,14 @@ fn waits(record: &Record, steps: &[Step], now: Time) -> Vec<WaitView> {
     let Record { state, plan } = record;
     let mut waits = Vec::new();
     waits.extend(of_phase(state, plan.as_ref()));
-    if let (Some(run), Some(stop)) = (&state.run, state.phase.stop()) {
-        waits.extend(steps.iter().find(|step| step.name == stop.step).and_then(|step| {
+    if let (Some(run), Some(position)) = (&state.run, state.phase.position()) {
+        waits.extend(steps.iter().find(|step| step.name == position.step).and_then(|step| {
             let plan = plan.as_ref()?;
-            of_step(state, plan, run, step, stop, now)
+            of_step(state, plan, run, step, position, now)
         }));
     }
     // A run that failed says why itself, and what to do.
-    let failed = matches!(state.phase, Phase::Failed { standing: Standing::Stable, .. });
+    let failed = matches!(state.phase, Phase::Failed { standing: Serving::Stable, .. });
     for condition in state.conditions.iter().filter(|c| !failed || c.reason != Reason::Refused.as_str()) {
         let known = Reason::ALL.iter().find(|known| known.as_str() == condition.reason);
         let revert = state.revert.as_ref().filter(|_| known == Some(&Reason::Refused));
@@ -346,16 +347,16 @@ fn of_phase(state: &RolloutState, plan: Option<&Plan>) -> Option<WaitView> {
         act: Some(act).filter(|act| !act.is_empty()),
     };
     match &state.phase {
-        Phase::Failed { why, since, standing: Standing::Stable } => {
+        Phase::Failed { why, since, standing: Serving::Stable } => {
             let act = or_revert(state.revert.as_ref(), &format!("change the manifests, or: tidegate retry {id}"));
             Some(own("Failed", why, "the team", *since, act))
         }
-        Phase::Failed { why, since, standing: Standing::OnCandidate } => {
+        Phase::Failed { why, since, standing: Serving::OnCandidate } => {
             let act = format!("tidegate retry {id}, or: tidegate abort {id}");
             Some(own(Reason::OnCandidate.as_str(), why, Reason::OnCandidate.owner(), *since, act))
         }
-        Phase::Reverting { stop, why, .. } => {
-            Some(own("GoingBack", why, "tidegate", stop.clock.entered, String::new()))
+        Phase::Reverting { position, why, .. } => {
+            Some(own("GoingBack", why, "tidegate", position.clock.entered, String::new()))
         }
         Phase::Unknown(_) => {
             let why = format!("written by tidegate {}: this version cannot tell what it means", state.writer.version);
@@ -377,11 +378,18 @@ fn of_phase(state: &RolloutState, plan: Option<&Plan>) -> Option<WaitView> {
 }
 
 /// What the step that is entered still needs: to be reached, then to soak.
-fn of_step(state: &RolloutState, plan: &Plan, run: &Run, step: &Step, stop: &Stop, now: Time) -> Option<WaitView> {
+fn of_step(
+    state: &RolloutState,
+    plan: &Plan,
+    run: &Run,
+    step: &Step,
+    position: &Position,
+    now: Time,
+) -> Option<WaitView> {
     if matches!(state.phase, Phase::Waiting { .. } | Phase::WaitingPromotion { .. } | Phase::Reverting { .. }) {
         return None;
     }
-    let Some(exposed) = stop.clock.exposed else {
+    let Some(exposed) = position.clock.exposed else {
         let limit = plan.progress_deadline;
         let message = format!(
             "{}: not reached yet: pods become ready, the route comes into force; pods may take {limit}",
@@ -395,12 +403,12 @@ fn of_step(state: &RolloutState, plan: &Plan, run: &Run, step: &Step, stop: &Sto
             reason: "NotReached".to_owned(),
             message,
             owner: "the team".to_owned(),
-            since: Some(stop.clock.entered),
+            since: Some(position.clock.entered),
             until: None,
             act: Some(format!("if it stays so, see what is missing: {look}")),
         });
     };
-    let Ok(soaking) = procedure::soaking(plan, run, step, &stop.clock, now, &[]) else {
+    let Ok(soaking) = procedure::soaking(plan, run, step, &position.clock, now, &[]) else {
         return due(state, step, exposed + procedure::soak(plan, run, step).delta());
     };
     let mut wait = wait(&state.metadata, Reason::Soak, &soaking.message, soaking.since);

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// What a rendering needs beside the posture.
 #[derive(Debug, Clone, Copy)]
-pub struct Facts<'a> {
+pub struct InPlaceFacts<'a> {
     /// How the run goes.
     pub plan: &'a Plan,
     /// The set that was stable when the run started: the candidate's copies are those that differ from it.
@@ -61,7 +61,7 @@ pub enum RenderError {
 ///
 /// # Errors
 /// When a set is missing or the candidate cannot be laid out.
-pub fn render(posture: &Posture, facts: &Facts<'_>) -> Result<BTreeMap<ObjectRef, Rendered>, RenderError> {
+pub fn render(posture: &Posture, facts: &InPlaceFacts<'_>) -> Result<BTreeMap<ObjectRef, Rendered>, RenderError> {
     let set = |role: &Role| facts.sets.get(&role.set).ok_or_else(|| RenderError::MissingSet(role.set.clone()));
     let stable = set(&posture.stable)?;
     let mut all = BTreeMap::new();
@@ -108,7 +108,7 @@ pub fn render(posture: &Posture, facts: &Facts<'_>) -> Result<BTreeMap<ObjectRef
 }
 
 /// The copies of tracked objects: stable's, the candidate's, and as long as a run may go back those of the version that it left.
-fn add_tracked(all: &mut BTreeMap<ObjectRef, Rendered>, posture: &Posture, facts: &Facts<'_>) {
+fn add_tracked(all: &mut BTreeMap<ObjectRef, Rendered>, posture: &Posture, facts: &InPlaceFacts<'_>) {
     let Naming::Primary(_) = posture.naming else { return };
     let candidate = posture.candidate.as_ref().map(|candidate| &candidate.set);
     let of_run = candidate.into_iter().flat_map(|set| [(facts.base, RoleName::Stable), (set, RoleName::Candidate)]);
@@ -132,14 +132,14 @@ fn hands_over(posture: &Posture) -> bool {
 
 /// Whether an object is a route that the new version alone has, where each version has names of its own: whoever comes in by it stays on
 /// that version, so it is made when its run does not go back any more. One that is there stays: somebody uses it.
-fn comes_last(reference: &ObjectRef, posture: &Posture, facts: &Facts<'_>) -> bool {
+fn comes_last(reference: &ObjectRef, posture: &Posture, facts: &InPlaceFacts<'_>) -> bool {
     let own_names = hands_over(posture) && posture.naming.services().is_some();
     let is_new = || facts.sets.get(facts.base).is_some_and(|base| !base.objects.contains_key(reference));
     own_names && Kind::ROUTES.contains(&reference.kind) && is_new() && facts.live.get(reference).is_none()
 }
 
 /// The candidate at its size. A scaler has its say above that, and none as long as there are no pods.
-fn size_candidate(all: &mut BTreeMap<ObjectRef, Rendered>, pods: u32, naming: &Naming, facts: &Facts<'_>) {
+fn size_candidate(all: &mut BTreeMap<ObjectRef, Rendered>, pods: u32, naming: &Naming, facts: &InPlaceFacts<'_>) {
     let name = naming.workload(RoleName::Candidate, &facts.plan.target.name);
     let own = all.values().filter(|rendered| rendered.role == RoleName::Candidate).map(|rendered| &rendered.object);
     let scaler = scaler::of(own, Kind::Deployment, &name).map(|scaler| scaler::with_least(scaler.clone(), pods));
@@ -158,7 +158,7 @@ fn size_candidate(all: &mut BTreeMap<ObjectRef, Rendered>, pods: u32, naming: &N
 
 /// The candidate's pods that are never taken away while the run goes on: they may be what serves users, and a scaler that takes pods from
 /// stable because those do says nothing of them. Where the number of pods is the exposure, it is the posture's alone.
-fn kept(candidate: &ObjectName, facts: &Facts<'_>) -> u32 {
+fn kept(candidate: &ObjectName, facts: &InPlaceFacts<'_>) -> u32 {
     match facts.plan.traffic.as_ref().map(|traffic| traffic.router.by()) {
         Some(By::Route | By::Selector) => pods_of(candidate, facts),
         Some(By::Pods | By::Partition) | None => 0,
@@ -178,7 +178,7 @@ fn sized_stable(
     object: &Object,
     posture: &Posture,
     scaler: Option<&ObjectRef>,
-    (set, facts): (&Set, &Facts<'_>),
+    (set, facts): (&Set, &InPlaceFacts<'_>),
 ) -> Object {
     if facts.plan.target.kind == TargetKind::Service {
         return object.clone();
@@ -205,7 +205,7 @@ fn sized_stable(
 
 /// With how many pods stable's workload begins where the other role's has served until then, which no scaler knows of: the copy of
 /// the layout `primary`, and the target that takes over from it. In place there is no other.
-fn beginning(naming: &Naming, set: &Set, facts: &Facts<'_>) -> Option<u32> {
+fn beginning(naming: &Naming, set: &Set, facts: &InPlaceFacts<'_>) -> Option<u32> {
     let own = naming.workload(RoleName::Stable, &facts.plan.target.name);
     if matches!(naming, Naming::Primary(_)) && facts.live.find(Kind::Deployment, facts.namespace, &own).is_some() {
         // What it has by now is its scaler's word, be it none.
@@ -218,7 +218,7 @@ fn beginning(naming: &Naming, set: &Set, facts: &Facts<'_>) -> Option<u32> {
 /// A scaler, or a hand where the manifests say no number, owns `replicas`, once there are pods: a scaler does nothing where there are none, so
 /// that they `begin` by our word. But a field that only we own would fall to its default when we stop sending it, so the live value is sent
 /// until somebody else owns it.
-fn handed_over(reference: &ObjectRef, begin: Option<u32>, facts: &Facts<'_>) -> Option<u32> {
+fn handed_over(reference: &ObjectRef, begin: Option<u32>, facts: &InPlaceFacts<'_>) -> Option<u32> {
     let Some(live) = facts.live.get(reference).filter(|live| begin.is_none() || live.int("/spec/replicas") != Some(0))
     else {
         return begin;
@@ -231,9 +231,9 @@ fn handed_over(reference: &ObjectRef, begin: Option<u32>, facts: &Facts<'_>) -> 
 }
 
 /// The object that carries the split, with the posture's split.
-fn split_apex(object: &Object, posture: &Posture, facts: &Facts<'_>) -> Object {
+fn split_apex(object: &Object, posture: &Posture, facts: &InPlaceFacts<'_>) -> Object {
     let (Some(traffic), Some(candidate)) = (&facts.plan.traffic, &posture.candidate) else { return object.clone() };
-    let apex = routers::carriers(&traffic.router, facts.namespace, &facts.plan.target.name);
+    let apex = routers::routes(&traffic.router, facts.namespace, &facts.plan.target.name);
     match candidate.pods.as_ref().filter(|_| apex.first() == Some(object.reference())) {
         Some(pods) => {
             let split = &posture.split;
@@ -257,7 +257,12 @@ fn split_apex(object: &Object, posture: &Posture, facts: &Facts<'_>) -> Object {
 
 /// The route where each version has a Service of its own: the old version's with a `split`, until the new one's takes over as it
 /// stands, in *return*. That one's ports need not be the old Service's.
-fn led_between(object: &Object, posture: &Posture, facts: &Facts<'_>, split: impl Fn(&Object) -> Object) -> Object {
+fn led_between(
+    object: &Object,
+    posture: &Posture,
+    facts: &InPlaceFacts<'_>,
+    split: impl Fn(&Object) -> Object,
+) -> Object {
     if hands_over(posture) && posture.split.is_stable() {
         return object.clone();
     }
@@ -266,7 +271,7 @@ fn led_between(object: &Object, posture: &Posture, facts: &Facts<'_>, split: imp
 }
 
 /// How many pods the candidate shall have (design §7, §13.5; requirement C-31).
-fn candidate_size(role: &Role, set: &Set, naming: &Naming, facts: &Facts<'_>) -> u32 {
+fn candidate_size(role: &Role, set: &Set, naming: &Naming, facts: &InPlaceFacts<'_>) -> u32 {
     let declared = layouts::declared_replicas(set, facts.plan);
     match (role.size, facts.plan.traffic.as_ref().map(|t| t.router.by())) {
         (Size::Share(share), Some(By::Pods)) => replicas::candidate_replicas(facts.baseline, share),
@@ -282,7 +287,7 @@ fn candidate_size(role: &Role, set: &Set, naming: &Naming, facts: &Facts<'_>) ->
 /// The pods that stable has to keep: those that it has, and one at least where a scaler may have taken all away, as nobody would bring one
 /// back before traffic is led to it.
 #[must_use]
-pub fn least_stable(set: &Set, naming: &Naming, facts: &Facts<'_>) -> u32 {
+pub fn least_stable(set: &Set, naming: &Naming, facts: &InPlaceFacts<'_>) -> u32 {
     let target = &facts.plan.target;
     let names = [target.name.clone(), naming.workload(RoleName::Stable, &target.name)];
     let scaled = names.iter().any(|name| scaler::of(set.objects.values(), target.kind.kind(), name).is_some());
@@ -291,14 +296,14 @@ pub fn least_stable(set: &Set, naming: &Naming, facts: &Facts<'_>) -> u32 {
 
 /// The pods that stable has now, as the live workload asks for them; those of a Service are other people's, and of a DaemonSet nodes
 /// decide.
-fn live_stable(naming: &Naming, facts: &Facts<'_>) -> u32 {
+fn live_stable(naming: &Naming, facts: &InPlaceFacts<'_>) -> u32 {
     if let TargetKind::Service | TargetKind::DaemonSet = facts.plan.target.kind {
         return 0;
     }
     pods_of(&naming.workload(RoleName::Stable, &facts.plan.target.name), facts)
 }
 
-fn pods_of(name: &ObjectName, facts: &Facts<'_>) -> u32 {
+fn pods_of(name: &ObjectName, facts: &InPlaceFacts<'_>) -> u32 {
     let live = facts.live.find(facts.plan.target.kind.kind(), facts.namespace, name);
     live.map_or(0, |d| u32::try_from(d.int("/spec/replicas").unwrap_or(1)).unwrap_or(0))
 }

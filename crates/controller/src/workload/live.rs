@@ -60,7 +60,7 @@ pub enum Expects {
 
 /// What an API request came to, sorted by what follows from it (requirement X-13). Expected results are not errors.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Outcome {
+pub enum WriteOutcome {
     /// Done; the object as the API server has it now (`None` after a delete).
     Done(Option<Box<Object>>),
     /// The world has moved (409, wrong uid, gone): observe again. Never a refusal.

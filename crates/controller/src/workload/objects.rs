@@ -4,7 +4,7 @@
 //! A copy can remember what it was asked ([`Objects::attentive`]), so that it can be told later whether anything that an answer
 //! was made from has changed ([`Footprint`]).
 
-use super::selector::Labels;
+use super::selector::PodLabels;
 use crate::manifest::object::{Kind, OWNER, Object, ObjectRef, RETREATED};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,7 +68,7 @@ impl Key {
 }
 
 /// The labels that all pods have that an object selects; none may be demanded. `None` where the kind selects no pods.
-fn demanded(object: &Object) -> Option<Option<&Labels>> {
+fn demanded(object: &Object) -> Option<Option<&PodLabels>> {
     let pointer = object.reference().kind.facts().pods?;
     Some(object.at(pointer).and_then(Value::as_object))
 }
@@ -144,7 +144,7 @@ impl Objects {
     }
 
     /// All objects of a kind that may select pods with these labels, as far as one label of the selector tells.
-    pub fn selecting<'a>(&'a self, kind: Kind, labels: &Labels) -> impl Iterator<Item = &'a Object> + use<'a> {
+    pub fn selecting<'a>(&'a self, kind: Kind, labels: &PodLabels) -> impl Iterator<Item = &'a Object> + use<'a> {
         let pairs = labels.iter().filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())));
         let keys: Vec<Key> = pairs.map(Some).chain([None]).map(|pair| Key::Selector(kind, pair)).collect();
         keys.into_iter().flat_map(|key| self.found(key))

@@ -2,7 +2,7 @@
 
 use super::layouts::pod_labels;
 use super::live::LiveState;
-use super::selector::{self, Labels};
+use super::selector::{self, PodLabels};
 use crate::manifest::desired::{By, Plan};
 use crate::manifest::ids::Namespace;
 use crate::manifest::object::{Kind, Object, ObjectRef};
@@ -69,9 +69,9 @@ pub fn overlap(
     found
 }
 
-fn judge(other: &Object, pods: &Labels, stable: Option<&Labels>) -> Option<Overlap> {
+fn judge(other: &Object, pods: &PodLabels, stable: Option<&PodLabels>) -> Option<Overlap> {
     let reference = other.reference().clone();
-    let at = |pointer: &str, labels: &Labels| selector::matches(other.at(pointer).unwrap_or(&Value::Null), labels);
+    let at = |pointer: &str, labels: &PodLabels| selector::matches(other.at(pointer).unwrap_or(&Value::Null), labels);
     let uncovered = |pointer: &str| stable.is_some_and(|stable| at(pointer, stable)) && !at(pointer, pods);
     let is = |kind| reference.kind == kind;
     let selects = is(Kind::Service) && selector::serves(other.at("/spec/selector"), pods)

@@ -4,12 +4,12 @@ use crate::manifest::object::{items, items_mut};
 use serde_json::{Map, Value};
 
 /// Labels of an object or of a pod template.
-pub type Labels = Map<String, Value>;
+pub type PodLabels = Map<String, Value>;
 
 /// Whether a LabelSelector (`matchLabels`, `matchExpressions`) selects these labels. An empty one selects all, `null`
 /// selects nothing; so does an operator that Kubernetes does not know.
 #[must_use]
-pub fn matches(selector: &Value, labels: &Labels) -> bool {
+pub fn matches(selector: &Value, labels: &PodLabels) -> bool {
     let equal = selector
         .get("matchLabels")
         .and_then(Value::as_object)
@@ -17,7 +17,7 @@ pub fn matches(selector: &Value, labels: &Labels) -> bool {
     selector.is_object() && equal && items(selector, "matchExpressions").all(|e| holds(e, labels))
 }
 
-fn holds(expression: &Value, labels: &Labels) -> bool {
+fn holds(expression: &Value, labels: &PodLabels) -> bool {
     let found = expression["key"].as_str().and_then(|key| labels.get(key));
     let listed = || items(expression, "values").any(|value| Some(value) == found);
     match expression["operator"].as_str() {
@@ -31,7 +31,7 @@ fn holds(expression: &Value, labels: &Labels) -> bool {
 
 /// Whether a Service's selector selects these labels. An empty or absent one selects nothing.
 #[must_use]
-pub fn serves(service_selector: Option<&Value>, labels: &Labels) -> bool {
+pub fn serves(service_selector: Option<&Value>, labels: &PodLabels) -> bool {
     service_selector
         .and_then(Value::as_object)
         .is_some_and(|map| !map.is_empty() && map.iter().all(|(key, value)| labels.get(key) == Some(value)))
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn labels() -> Labels {
+    fn labels() -> PodLabels {
         json!({"app": "web", "tier": "front"}).as_object().cloned().unwrap()
     }
 

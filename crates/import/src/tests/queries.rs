@@ -25,7 +25,7 @@ fn a_query_that_is_refused_is_told() {
         ),
     ] {
         let imported = with(tool, file, from, to);
-        let [Refused { file, check, why: told }] = imported.refused.as_slice() else { panic!("{imported:#?}") };
+        let [RefusedCheck { file, check, why: told }] = imported.refused.as_slice() else { panic!("{imported:#?}") };
         assert_eq!((file.as_str(), check.as_str()), (imported.files[0].path.as_str(), "errors"));
         assert!(told.starts_with(why), "{told}");
         let said = told_of(&imported);

@@ -1,6 +1,6 @@
 //! A request, understood: what is asked of which resource. Pure.
 
-use super::fields::Refusal;
+use super::fields::FieldRefusal;
 use super::resource::{RESOURCES, Resource, Trait};
 use super::status;
 use http::Method;
@@ -9,7 +9,7 @@ use std::fmt;
 
 /// What is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verb {
+pub enum ApiVerb {
     /// Read one object.
     Get,
     /// Read many.
@@ -28,7 +28,7 @@ pub enum Verb {
     DeleteCollection,
 }
 
-impl Verb {
+impl ApiVerb {
     /// The word of RBAC for it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -51,7 +51,7 @@ impl Verb {
     }
 }
 
-impl fmt::Display for Verb {
+impl fmt::Display for ApiVerb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -80,7 +80,7 @@ impl Query {
 /// A request about objects.
 #[derive(Debug, Clone)]
 pub(super) struct Asked {
-    pub(super) verb: Verb,
+    pub(super) verb: ApiVerb,
     pub(super) resource: &'static Resource,
     /// Empty for all namespaces, and for objects that belong to none.
     pub(super) namespace: String,
@@ -107,7 +107,7 @@ pub(super) fn route(
     path: &str,
     query: &str,
     served: impl Fn(&Resource) -> bool,
-) -> Result<Route, Refusal> {
+) -> Result<Route, FieldRefusal> {
     let path = path.trim_end_matches('/');
     let segments: Vec<&str> = path.split('/').skip(1).collect();
     let (api_version, rest) = match &segments[..] {
@@ -140,10 +140,10 @@ pub(super) fn route(
     }
     let verb = verb(method, name, &query).ok_or_else(status::not_allowed)?;
     let needs_namespace = !resource.is(Trait::ClusterWide) && namespace.is_empty();
-    if needs_namespace && !matches!(verb, Verb::List | Verb::Watch) {
+    if needs_namespace && !matches!(verb, ApiVerb::List | ApiVerb::Watch) {
         return Err(if name.is_empty() { status::not_allowed() } else { status::no_such_resource() });
     }
-    if !subresource.is_empty() && !matches!(verb, Verb::Get | Verb::Update | Verb::Patch) {
+    if !subresource.is_empty() && !matches!(verb, ApiVerb::Get | ApiVerb::Update | ApiVerb::Patch) {
         return Err(status::not_allowed());
     }
     let [namespace, name, subresource] = [namespace, name, subresource].map(str::to_owned);
@@ -151,7 +151,7 @@ pub(super) fn route(
 }
 
 /// Groups that are built in answer with a status; where a definition could add one, nothing is served.
-fn nothing(api_version: &str) -> Result<Route, Refusal> {
+fn nothing(api_version: &str) -> Result<Route, FieldRefusal> {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     let built_in = RESOURCES.iter().any(|known| known.group() == group && !known.is(Trait::Custom));
     if built_in { Err(status::no_such_resource()) } else { Ok(Route::Nothing) }
@@ -165,16 +165,16 @@ fn has(resource: &Resource, subresource: &str) -> bool {
     }
 }
 
-fn verb(method: &Method, name: &str, query: &Query) -> Option<Verb> {
+fn verb(method: &Method, name: &str, query: &Query) -> Option<ApiVerb> {
     match (method, name.is_empty()) {
-        (&Method::GET, false) => Some(Verb::Get),
-        (&Method::GET, true) if query.flag("watch") => Some(Verb::Watch),
-        (&Method::GET, true) => Some(Verb::List),
-        (&Method::POST, true) => Some(Verb::Create),
-        (&Method::PUT, false) => Some(Verb::Update),
-        (&Method::PATCH, false) => Some(Verb::Patch),
-        (&Method::DELETE, false) => Some(Verb::Delete),
-        (&Method::DELETE, true) => Some(Verb::DeleteCollection),
+        (&Method::GET, false) => Some(ApiVerb::Get),
+        (&Method::GET, true) if query.flag("watch") => Some(ApiVerb::Watch),
+        (&Method::GET, true) => Some(ApiVerb::List),
+        (&Method::POST, true) => Some(ApiVerb::Create),
+        (&Method::PUT, false) => Some(ApiVerb::Update),
+        (&Method::PATCH, false) => Some(ApiVerb::Patch),
+        (&Method::DELETE, false) => Some(ApiVerb::Delete),
+        (&Method::DELETE, true) => Some(ApiVerb::DeleteCollection),
         _ => None,
     }
 }

@@ -1,6 +1,6 @@
 //! What comes in the body of a request. Pure.
 
-use super::fields::Refusal;
+use super::fields::FieldRefusal;
 use super::resource::{Resource, Trait};
 use super::status::{self, Cause};
 use super::write::Change;
@@ -34,7 +34,7 @@ impl Sent<'_> {
     }
 
     /// A whole object, to be created or put in place.
-    pub(super) fn object(&self, resource: &Resource, strict: bool) -> Result<Value, Refusal> {
+    pub(super) fn object(&self, resource: &Resource, strict: bool) -> Result<Value, FieldRefusal> {
         if !matches!(self.media(), JSON | "") {
             let accepted = if resource.is(Trait::Custom) {
                 "application/json, application/yaml"
@@ -47,7 +47,7 @@ impl Sent<'_> {
         checked(resource, object, strict)
     }
 
-    fn unrecognized(&self, resource: &Resource, why: &str) -> Refusal {
+    fn unrecognized(&self, resource: &Resource, why: &str) -> FieldRefusal {
         let text = String::from_utf8_lossy(self.body);
         status::bad_request(format!(
             "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: \
@@ -57,7 +57,7 @@ impl Sent<'_> {
     }
 
     /// A patch of one of the kinds that are understood.
-    pub(super) fn patch(&self, resource: &Resource) -> Result<Change, Refusal> {
+    pub(super) fn patch(&self, resource: &Resource) -> Result<Change, FieldRefusal> {
         let broken = |why: String| status::bad_request(format!("error decoding patch: {why}"));
         match self.media() {
             MERGE => {
@@ -79,7 +79,7 @@ impl Sent<'_> {
         }
     }
 
-    fn apply(&self, resource: &Resource) -> Result<Value, Refusal> {
+    fn apply(&self, resource: &Resource) -> Result<Value, FieldRefusal> {
         let broken = |error: String| status::bad_request(format!("error decoding YAML: {error}"));
         // Whoever sends JSON sends YAML, which takes longer to read.
         let object: Value = serde_json::from_slice(self.body)
@@ -113,7 +113,7 @@ fn sort_of(value: &Value) -> &'static str {
 }
 
 /// An object that has the kind of the resource, which those that are built in need not name.
-pub(super) fn checked(resource: &Resource, object: Value, strict: bool) -> Result<Value, Refusal> {
+pub(super) fn checked(resource: &Resource, object: Value, strict: bool) -> Result<Value, FieldRefusal> {
     let text = |key: &str| object[key].as_str().unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     let unfit = |why: String| {

@@ -3,8 +3,8 @@
 //! What controllers do later in a real cluster (dependents, the content of namespaces) is [`World::collect_garbage`],
 //! which the caller lets happen when it wants.
 
-use super::asked::{Asked, Verb};
-use super::fields::Refusal;
+use super::asked::{ApiVerb, Asked};
+use super::fields::FieldRefusal;
 use super::options::How;
 use super::resource::{RESOURCES, Resource, Trait};
 use super::select::Selector;
@@ -33,7 +33,7 @@ pub(super) enum Gone {
 
 impl World {
     /// Deletes an object.
-    pub(super) fn deleted(&mut self, asked: &Asked, how: &How, options: &Value) -> Result<Gone, Refusal> {
+    pub(super) fn deleted(&mut self, asked: &Asked, how: &How, options: &Value) -> Result<Gone, FieldRefusal> {
         let policy = policy(options)?;
         let resource = asked.resource;
         let live = self.store.get(resource, &asked.namespace, &asked.name).cloned();
@@ -102,7 +102,7 @@ impl World {
         how: &How,
         options: &Value,
         selector: &Selector,
-    ) -> Result<Vec<Arc<Value>>, Refusal> {
+    ) -> Result<Vec<Arc<Value>>, FieldRefusal> {
         let policy = policy(options)?;
         let found = self.list(asked.resource, &asked.namespace).filter(|object| selector.matches(object));
         let found: Vec<_> = found.cloned().collect();
@@ -254,7 +254,7 @@ impl World {
     }
 }
 
-fn policy(options: &Value) -> Result<Option<&str>, Refusal> {
+fn policy(options: &Value) -> Result<Option<&str>, FieldRefusal> {
     let refused = |cause| Err(status::invalid_options("DeleteOptions", cause));
     let policy = options["propagationPolicy"].as_str();
     let Some(policy) = policy else {
@@ -272,7 +272,7 @@ fn policy(options: &Value) -> Result<Option<&str>, Refusal> {
     Ok(Some(policy))
 }
 
-fn check_preconditions(resource: &Resource, name: &str, live: &Value, wanted: &Value) -> Result<(), Refusal> {
+fn check_preconditions(resource: &Resource, name: &str, live: &Value, wanted: &Value) -> Result<(), FieldRefusal> {
     let [id, version] = ["uid", "resourceVersion"].map(|key| wanted[key].as_str());
     let found = |key: &str| live["metadata"][key].as_str().unwrap_or_default();
     if let Some(id) = id.filter(|id| *id != found("uid")) {
@@ -366,7 +366,7 @@ pub(super) fn answer(asked: &Asked, gone: &Gone) -> Arc<Value> {
         Gone::Now(object) if asked.resource.is(Trait::ShowsDeleted) => return object.clone(),
         Gone::Now(object) => object,
     };
-    debug_assert_eq!(asked.verb, Verb::Delete);
+    debug_assert_eq!(asked.verb, ApiVerb::Delete);
     let mut details = status::about(asked.resource, &asked.name);
     details["uid"] = object["metadata"]["uid"].clone();
     let mut answer = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"});

@@ -1,7 +1,7 @@
 //! What goes wrong on purpose: one closure sees each request and each event of a watch, and says what becomes of it.
 
-use super::asked::{Asked, Verb};
-use super::fields::Refusal;
+use super::asked::{ApiVerb, Asked};
+use super::fields::FieldRefusal;
 use super::resource::Resource;
 use super::status;
 use super::store::Happened;
@@ -10,7 +10,7 @@ use serde_json::json;
 
 /// What a hook is shown.
 #[derive(Debug, Clone, Copy)]
-pub struct Seen<'a> {
+pub struct SeenRequest<'a> {
     /// Counts all that was shown, from 1.
     pub number: u64,
     /// Whose connection it is, see [`super::KubeApi::caller`].
@@ -33,7 +33,7 @@ pub enum What {
     /// A request that has arrived.
     Request {
         /// What it asks.
-        verb: Verb,
+        verb: ApiVerb,
         /// Whether it only asks what would be.
         dry_run: bool,
     },
@@ -43,7 +43,7 @@ pub enum What {
 
 /// What becomes of it. What does not fit (an event that fails, a request that is doubled) passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Verdict {
+pub enum FaultVerdict {
     /// Nothing goes wrong.
     #[default]
     Pass,
@@ -90,7 +90,7 @@ pub enum Fault {
 
 impl Fault {
     /// What is answered; `None` where nothing is.
-    pub(super) fn refusal(self, asked: &Asked) -> Option<Refusal> {
+    pub(super) fn refusal(self, asked: &Asked) -> Option<FieldRefusal> {
         let trouble = |code, reason, message, after| Some(status::trouble(code, reason, message, after));
         match self {
             Self::Forbidden => Some(forbidden(asked)),
@@ -118,7 +118,7 @@ impl Fault {
     }
 }
 
-fn forbidden(asked: &Asked) -> Refusal {
+fn forbidden(asked: &Asked) -> FieldRefusal {
     let Asked { verb, resource, namespace, name, subresource, .. } = asked;
     let part = if subresource.is_empty() { String::new() } else { format!("/{subresource}") };
     let scope = if namespace.is_empty() {

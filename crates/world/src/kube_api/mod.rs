@@ -31,14 +31,14 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use self::asked::Verb;
-pub use self::faults::{Fault, Seen, Verdict, What};
+pub use self::asked::ApiVerb;
+pub use self::faults::{Fault, FaultVerdict, SeenRequest, What};
 pub use self::store::Happened;
 pub use self::world::World;
 
 use self::asked::{Asked, Route};
 use self::decode::Sent;
-use self::fields::Refusal;
+use self::fields::FieldRefusal;
 use self::serve::{Answer, Envelope};
 use self::watch::{Fate, Next, Watcher};
 use bytes::Bytes;
@@ -60,7 +60,7 @@ use tower::Service;
 /// The body of an answer.
 pub type AnswerBody = axum::body::Body;
 
-type Hook = dyn Fn(&Seen<'_>) -> Verdict + Send + Sync;
+type Hook = dyn Fn(&SeenRequest<'_>) -> FaultVerdict + Send + Sync;
 type Witness = dyn Fn(&World, &str) + Send + Sync;
 
 /// The way to a world over HTTP. Clones lead to the same world.
@@ -178,7 +178,7 @@ impl KubeApi {
     }
 
     /// Lets `hook` decide from now on what goes wrong. It must not use this world itself, which waits for it.
-    pub fn judge(&self, hook: impl Fn(&Seen<'_>) -> Verdict + Send + Sync + 'static) {
+    pub fn judge(&self, hook: impl Fn(&SeenRequest<'_>) -> FaultVerdict + Send + Sync + 'static) {
         self.lock().hook = Some(Arc::new(hook));
     }
 
@@ -213,11 +213,11 @@ impl KubeApi {
             Ok(Route::Objects(asked)) => asked,
         };
         let verdict = self.judge_request(&asked);
-        if let Verdict::Late(time) = verdict {
+        if let FaultVerdict::Late(time) = verdict {
             // Whoever asked may give up meanwhile; what was sent is on its way.
             let late = tokio::spawn(async move {
                 tokio::time::sleep(time.to_std().unwrap_or_default()).await;
-                self.answered(Verdict::Pass, asked, &parts.headers, &body).await
+                self.answered(FaultVerdict::Pass, asked, &parts.headers, &body).await
             });
             return late.await.map_err(io::Error::other)?;
         }
@@ -226,17 +226,17 @@ impl KubeApi {
 
     async fn answered(
         self,
-        verdict: Verdict,
+        verdict: FaultVerdict,
         asked: Asked,
         headers: &HeaderMap,
         body: &[u8],
     ) -> io::Result<Response<AnswerBody>> {
-        let answer = if let Verdict::Before(_) = verdict {
+        let answer = if let FaultVerdict::Before(_) = verdict {
             Err(status::no_such_resource())
         } else {
             self.answer(verdict, &asked, headers, body)
         };
-        if let Verdict::Before(fault) | Verdict::After(fault) = verdict {
+        if let FaultVerdict::Before(fault) | FaultVerdict::After(fault) = verdict {
             return match (fault.refusal(&asked), fault) {
                 (Some(refusal), _) => Ok(refused(&refusal)),
                 (None, Fault::Silence) => std::future::pending().await,
@@ -250,18 +250,24 @@ impl KubeApi {
         }
     }
 
-    fn judge_request(&self, asked: &Asked) -> Verdict {
+    fn judge_request(&self, asked: &Asked) -> FaultVerdict {
         let dry_run = asked.query.get("dryRun") == "All";
         self.lock().judge(&self.caller, asked, &asked.name, What::Request { verb: asked.verb, dry_run })
     }
 
     /// What the world answers.
-    fn answer(&self, verdict: Verdict, asked: &Asked, headers: &HeaderMap, body: &[u8]) -> Result<Answer, Refusal> {
+    fn answer(
+        &self,
+        verdict: FaultVerdict,
+        asked: &Asked,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Result<Answer, FieldRefusal> {
         let header = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let sent = Sent { media: header(header::CONTENT_TYPE), body };
         let envelope = Envelope { accept: header(header::ACCEPT), agent: header(header::USER_AGENT), sent };
         let mut state = self.lock();
-        let stale = if let Verdict::Stale(version) = verdict { Some(version) } else { None };
+        let stale = if let FaultVerdict::Stale(version) = verdict { Some(version) } else { None };
         let before = state.world.version();
         let answer = state.world.answer(asked, &envelope, stale);
         let changed = state.show(before, &self.caller);
@@ -316,13 +322,15 @@ impl KubeApi {
         Some(watcher.next(world, |asked, happened, object| {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
             match judged(hook.as_deref(), seen, &self.caller, asked, name, What::Event(happened)) {
-                Verdict::Lose => Fate::Lost,
-                Verdict::Cut => Fate::Cut,
-                Verdict::Double => Fate::Doubled,
-                Verdict::Delay(time) => Fate::Held(time),
-                Verdict::Pass | Verdict::Before(_) | Verdict::After(_) | Verdict::Late(_) | Verdict::Stale(_) => {
-                    Fate::Passes
-                }
+                FaultVerdict::Lose => Fate::Lost,
+                FaultVerdict::Cut => Fate::Cut,
+                FaultVerdict::Double => Fate::Doubled,
+                FaultVerdict::Delay(time) => Fate::Held(time),
+                FaultVerdict::Pass
+                | FaultVerdict::Before(_)
+                | FaultVerdict::After(_)
+                | FaultVerdict::Late(_)
+                | FaultVerdict::Stale(_) => Fate::Passes,
             }
         }))
     }
@@ -338,15 +346,15 @@ impl State {
         changed
     }
 
-    fn judge(&mut self, caller: &str, asked: &Asked, name: &str, what: What) -> Verdict {
+    fn judge(&mut self, caller: &str, asked: &Asked, name: &str, what: What) -> FaultVerdict {
         judged(self.hook.as_deref(), &mut self.seen, caller, asked, name, what)
     }
 }
 
-fn judged(hook: Option<&Hook>, seen: &mut u64, caller: &str, asked: &Asked, name: &str, what: What) -> Verdict {
+fn judged(hook: Option<&Hook>, seen: &mut u64, caller: &str, asked: &Asked, name: &str, what: What) -> FaultVerdict {
     *seen += 1;
-    let Some(hook) = hook else { return Verdict::Pass };
-    hook(&Seen {
+    let Some(hook) = hook else { return FaultVerdict::Pass };
+    hook(&SeenRequest {
         number: *seen,
         caller,
         resource: asked.resource,
@@ -386,7 +394,7 @@ fn respond(code: u16, media: &str, text: Vec<u8>) -> Response<AnswerBody> {
     response.body(body).expect("valid because codes and media types are constants")
 }
 
-fn refused(refusal: &Refusal) -> Response<AnswerBody> {
+fn refused(refusal: &FieldRefusal) -> Response<AnswerBody> {
     let status: Value = refusal.status();
     let mut response = respond(refusal.code, "application/json", status.to_string().into_bytes());
     if let Some(seconds) = status["details"]["retryAfterSeconds"].as_u64() {

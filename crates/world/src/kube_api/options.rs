@@ -1,7 +1,7 @@
 //! How a write is to be done: who writes, and whether it only looks. Pure.
 
-use super::asked::{Asked, Verb};
-use super::fields::Refusal;
+use super::asked::{ApiVerb, Asked};
+use super::fields::FieldRefusal;
 use super::status::{Cause, invalid_options};
 use serde_json::json;
 
@@ -19,12 +19,12 @@ pub(super) struct How {
 }
 
 /// Reads the options of a write; `agent` is the User-Agent, which names the manager if nothing else does.
-pub(super) fn read(asked: &Asked, agent: &str, applies: bool) -> Result<How, Refusal> {
+pub(super) fn read(asked: &Asked, agent: &str, applies: bool) -> Result<How, FieldRefusal> {
     let options = match asked.verb {
-        Verb::Create => "CreateOptions",
-        Verb::Update => "UpdateOptions",
-        Verb::Delete | Verb::DeleteCollection => "DeleteOptions",
-        Verb::Patch | Verb::Get | Verb::List | Verb::Watch => "PatchOptions",
+        ApiVerb::Create => "CreateOptions",
+        ApiVerb::Update => "UpdateOptions",
+        ApiVerb::Delete | ApiVerb::DeleteCollection => "DeleteOptions",
+        ApiVerb::Patch | ApiVerb::Get | ApiVerb::List | ApiVerb::Watch => "PatchOptions",
     };
     let query = &asked.query;
     let manager = query.get("fieldManager");
@@ -34,7 +34,7 @@ pub(super) fn read(asked: &Asked, agent: &str, applies: bool) -> Result<How, Ref
     if applies && manager.is_empty() {
         return Err(invalid_options(options, Cause::required("fieldManager", "is required for apply patch")));
     }
-    if !applies && asked.verb == Verb::Patch && !query.get("force").is_empty() {
+    if !applies && asked.verb == ApiVerb::Patch && !query.get("force").is_empty() {
         let why = "may not be specified for non-apply patch";
         return Err(invalid_options(options, Cause::forbidden("force", why)));
     }

@@ -1,7 +1,7 @@
 //! Reading: one object, or many, page by page. Pure.
 
 use super::asked::Asked;
-use super::fields::Refusal;
+use super::fields::FieldRefusal;
 use super::form::Form;
 use super::resource::{Resource, Trait};
 use super::select::Selector;
@@ -42,7 +42,7 @@ impl Place {
 
 impl World {
     /// One object; at `stale`, if that is given.
-    pub(super) fn read(&self, asked: &Asked, stale: Option<u64>) -> Result<Arc<Value>, Refusal> {
+    pub(super) fn read(&self, asked: &Asked, stale: Option<u64>) -> Result<Arc<Value>, FieldRefusal> {
         let wanted = asked.query.get("resourceVersion");
         if !wanted.is_empty() {
             let wanted: u64 = wanted.parse().map_err(|_| {
@@ -57,7 +57,7 @@ impl World {
     }
 
     /// A list, or a page of it, as text.
-    pub(super) fn listed(&self, asked: &Asked, form: Form, stale: Option<u64>) -> Result<Vec<u8>, Refusal> {
+    pub(super) fn listed(&self, asked: &Asked, form: Form, stale: Option<u64>) -> Result<Vec<u8>, FieldRefusal> {
         let query = &asked.query;
         let selector = Selector::parse(asked.resource, query.get("labelSelector"), query.get("fieldSelector"))?;
         let limit = match query.get("limit") {
@@ -83,7 +83,7 @@ impl World {
     }
 
     /// At which version a list is answered, and whether exactly that one was asked for.
-    fn list_version(&self, asked: &Asked, stale: Option<u64>) -> Result<(u64, bool), Refusal> {
+    fn list_version(&self, asked: &Asked, stale: Option<u64>) -> Result<(u64, bool), FieldRefusal> {
         let query = &asked.query;
         let (wanted, how) = (query.get("resourceVersion"), query.get("resourceVersionMatch"));
         let refused = |why| Err(status::invalid_options("ListOptions", Cause::forbidden("resourceVersionMatch", why)));
@@ -107,13 +107,13 @@ impl World {
         Ok(if how == "Exact" { (number, true) } else { (current, false) })
     }
 
-    pub(super) fn check_not_ahead(&self, version: u64) -> Result<(), Refusal> {
+    pub(super) fn check_not_ahead(&self, version: u64) -> Result<(), FieldRefusal> {
         let current = self.store.version();
         if version > current { Err(status::too_new(version, current)) } else { Ok(()) }
     }
 
     /// The objects of a resource, now or as they were at a version that is still known.
-    fn objects(&self, resource: &Resource, stale: Option<u64>) -> Result<Cow<'_, Objects>, Refusal> {
+    fn objects(&self, resource: &Resource, stale: Option<u64>) -> Result<Cow<'_, Objects>, FieldRefusal> {
         let version = stale.unwrap_or(self.store.version());
         let objects = self.store.at(resource, version);
         objects.ok_or_else(|| status::expired(format!("the state at {version} is forgotten")))

@@ -1,6 +1,6 @@
 //! Which objects a list or a watch is about: selectors of labels and fields. Pure.
 
-use super::fields::Refusal;
+use super::fields::FieldRefusal;
 use super::resource::{Resource, Trait};
 use super::status::bad_request;
 use serde_json::Value;
@@ -33,7 +33,7 @@ pub(super) struct Selector {
 
 impl Selector {
     /// Reads both selectors of a request; either may be empty.
-    pub(super) fn parse(resource: &Resource, labels: &str, fields: &str) -> Result<Self, Refusal> {
+    pub(super) fn parse(resource: &Resource, labels: &str, fields: &str) -> Result<Self, FieldRefusal> {
         let labels = split(labels).map(demand).collect::<Result<_, _>>()?;
         let fields = fields.split(',').filter(|term| !term.is_empty());
         let fields = fields.map(|term| field_demand(resource, term)).collect::<Result<_, _>>()?;
@@ -83,9 +83,9 @@ fn split(selector: &str) -> impl Iterator<Item = &str> {
     terms.map(str::trim).filter(|term| !term.is_empty())
 }
 
-fn demand(term: &str) -> Result<Demand, Refusal> {
+fn demand(term: &str) -> Result<Demand, FieldRefusal> {
     let key = |text: &str| label_key(text.trim());
-    let one = |value: &str| Ok::<_, Refusal>(vec![label_value(value.trim())?]);
+    let one = |value: &str| Ok::<_, FieldRefusal>(vec![label_value(value.trim())?]);
     if let Some((left, right)) = term.split_once("!=") {
         return Ok(Demand::NotIn(key(left)?, one(right)?));
     }
@@ -106,12 +106,12 @@ fn demand(term: &str) -> Result<Demand, Refusal> {
     }
 }
 
-fn unparsable(found: &str, expected: &str) -> Refusal {
+fn unparsable(found: &str, expected: &str) -> FieldRefusal {
     bad_request(format!("unable to parse requirement: found {found}, expected: {expected}"))
 }
 
 /// The first sign that cannot stand there is what the API server's scanner stops at.
-fn label_key(text: &str) -> Result<String, Refusal> {
+fn label_key(text: &str) -> Result<String, FieldRefusal> {
     match text.chars().find(|c| "=!<>()".contains(*c)) {
         Some(odd) => Err(unparsable(&format!("'{odd}'"), "identifier")),
         None if text.is_empty() => Err(unparsable("''", "identifier")),
@@ -119,14 +119,14 @@ fn label_key(text: &str) -> Result<String, Refusal> {
     }
 }
 
-fn label_value(text: &str) -> Result<String, Refusal> {
+fn label_value(text: &str) -> Result<String, FieldRefusal> {
     match text.chars().find(|c| "=!<>()".contains(*c)) {
         Some(odd) => Err(unparsable(&format!("'{odd}'"), "identifier")),
         None => Ok(text.to_owned()),
     }
 }
 
-fn field_demand(resource: &Resource, term: &str) -> Result<FieldDemand, Refusal> {
+fn field_demand(resource: &Resource, term: &str) -> Result<FieldDemand, FieldRefusal> {
     let parts = term.split_once("!=").map(|(field, value)| (field, value, false));
     let parts = parts.or_else(|| term.split_once("==").map(|(field, value)| (field, value, true)));
     let parts = parts.or_else(|| term.split_once('=').map(|(field, value)| (field, value, true)));
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn selector(labels: &str, fields: &str) -> Result<Selector, Refusal> {
+    fn selector(labels: &str, fields: &str) -> Result<Selector, FieldRefusal> {
         Selector::parse(Resource::at("v1", "pods").unwrap(), labels, fields)
     }
 

@@ -1,9 +1,9 @@
 //! From a request to its answer. Pure: bytes in, bytes out, and the world changed.
 
-use super::asked::{Asked, Verb};
+use super::asked::{ApiVerb, Asked};
 use super::decode::Sent;
 use super::delete::{self, Gone};
-use super::fields::Refusal;
+use super::fields::FieldRefusal;
 use super::form::Form;
 use super::options;
 use super::select::Selector;
@@ -41,21 +41,21 @@ impl World {
         asked: &Asked,
         envelope: &Envelope<'_>,
         stale: Option<u64>,
-    ) -> Result<Answer, Refusal> {
+    ) -> Result<Answer, FieldRefusal> {
         let form = Form::of(envelope.accept);
         let sent = envelope.sent;
         match asked.verb {
-            Verb::Get => Ok(Answer::object(200, &form.object(&self.read(asked, stale)?))),
-            Verb::List => Ok(Answer::Json(200, self.listed(asked, form, stale)?)),
-            Verb::Watch => Ok(Answer::Watch(Box::new(Watcher::open(self, asked.clone(), form)?))),
-            Verb::Create => {
+            ApiVerb::Get => Ok(Answer::object(200, &form.object(&self.read(asked, stale)?))),
+            ApiVerb::List => Ok(Answer::Json(200, self.listed(asked, form, stale)?)),
+            ApiVerb::Watch => Ok(Answer::Watch(Box::new(Watcher::open(self, asked.clone(), form)?))),
+            ApiVerb::Create => {
                 let how = options::read(asked, envelope.agent, false)?;
                 let object = sent.object(asked.resource, how.strict)?;
                 let created = self.created(asked, &how, object)?;
                 Ok(Answer::object(201, &form.object(&created)))
             }
-            Verb::Update | Verb::Patch => {
-                let patches = asked.verb == Verb::Patch;
+            ApiVerb::Update | ApiVerb::Patch => {
+                let patches = asked.verb == ApiVerb::Patch;
                 // Whether the media type is one at all is told before anything is read.
                 let change = patches.then(|| sent.patch(asked.resource)).transpose()?;
                 let how = options::read(asked, envelope.agent, patches && sent.applies())?;
@@ -66,7 +66,7 @@ impl World {
                 let (code, object) = self.changed(asked, &how, change)?;
                 Ok(Answer::object(code, &form.object(&object)))
             }
-            Verb::Delete => {
+            ApiVerb::Delete => {
                 let mut how = options::read(asked, envelope.agent, false)?;
                 let options = delete_options(asked, &sent)?;
                 how.dry_run |= options["dryRun"] == json!(["All"]);
@@ -76,19 +76,24 @@ impl World {
                 let answer = if shown { form.object(&answer) } else { answer };
                 Ok(Answer::object(200, &answer))
             }
-            Verb::DeleteCollection => self.delete_collection(asked, envelope, form),
+            ApiVerb::DeleteCollection => self.delete_collection(asked, envelope, form),
         }
     }
 
     /// The body of a replacement: of a `Scale`, or of an object.
-    fn replacement(&self, asked: &Asked, sent: &Sent<'_>, strict: bool) -> Result<Value, Refusal> {
+    fn replacement(&self, asked: &Asked, sent: &Sent<'_>, strict: bool) -> Result<Value, FieldRefusal> {
         if asked.subresource == "scale" {
             return serde_json::from_slice(sent.body).map_err(|error| status::bad_request(error.to_string()));
         }
         sent.object(asked.resource, strict)
     }
 
-    fn delete_collection(&mut self, asked: &Asked, envelope: &Envelope<'_>, form: Form) -> Result<Answer, Refusal> {
+    fn delete_collection(
+        &mut self,
+        asked: &Asked,
+        envelope: &Envelope<'_>,
+        form: Form,
+    ) -> Result<Answer, FieldRefusal> {
         let how = options::read(asked, envelope.agent, false)?;
         let query = &asked.query;
         let selector = Selector::parse(asked.resource, query.get("labelSelector"), query.get("fieldSelector"))?;
@@ -108,7 +113,7 @@ fn item(form: Form, asked: &Asked, object: &Arc<Value>) -> Value {
 }
 
 /// The options of a deletion: from the body, or else from the query.
-fn delete_options(asked: &Asked, sent: &Sent<'_>) -> Result<Value, Refusal> {
+fn delete_options(asked: &Asked, sent: &Sent<'_>) -> Result<Value, FieldRefusal> {
     if sent.body.is_empty() {
         let mut options = json!({});
         if let policy @ ("Foreground" | "Background" | "Orphan") = asked.query.get("propagationPolicy") {

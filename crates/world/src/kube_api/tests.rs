@@ -1,7 +1,7 @@
 //! The world as a value: it repeats exactly, a clone is a world of its own, and garbage is collected.
 
 use super::resource::{RESOURCES, Resource};
-use super::{Fault, KubeApi, Verb, Verdict, What, World};
+use super::{ApiVerb, Fault, FaultVerdict, KubeApi, What, World};
 use chrono::TimeDelta;
 use kube::Client;
 use kube::client::Body;
@@ -164,8 +164,8 @@ fn a_pod_that_runs_takes_its_time_to_end() {
 async fn the_hook_sees_who_asks_what() {
     let api = KubeApi::new("2026-03-01T12:00:00Z".parse().unwrap());
     api.judge(|seen| match (seen.caller, seen.what) {
-        ("other", What::Request { verb: Verb::Create, dry_run: false }) => Verdict::Before(Fault::Forbidden),
-        _ => Verdict::Pass,
+        ("other", What::Request { verb: ApiVerb::Create, dry_run: false }) => FaultVerdict::Before(Fault::Forbidden),
+        _ => FaultVerdict::Pass,
     });
     let post = |caller: &str, query: &str| {
         let client = Client::new(api.caller(caller), "default");

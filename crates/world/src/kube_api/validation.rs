@@ -3,7 +3,7 @@
 //! Sources: `ValidateDeployment*`, `ValidatePodTemplateSpec*` and `ValidateService*` in
 //! `pkg/apis/{apps,core}/validation` of Kubernetes 1.36.
 
-use super::fields::Refusal;
+use super::fields::FieldRefusal;
 use super::status::{self, Cause};
 use serde_json::{Value, json};
 use tidegate_controller::manifest::kinds::Schema;
@@ -16,7 +16,7 @@ const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric charac
 ///
 /// # Errors
 /// 422 `Invalid` with every fault that is known here.
-pub fn check(schema: &Schema, live: Option<&Value>, object: &Value) -> Result<(), Refusal> {
+pub fn check(schema: &Schema, live: Option<&Value>, object: &Value) -> Result<(), FieldRefusal> {
     let faults = faults(schema, live, object);
     if faults.is_empty() {
         return Ok(());

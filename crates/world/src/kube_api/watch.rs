@@ -1,7 +1,7 @@
 //! Watches: what happens to a collection, event by event. Pure: the stream that a client reads asks for what is next.
 
 use super::asked::Asked;
-use super::fields::Refusal;
+use super::fields::FieldRefusal;
 use super::form::Form;
 use super::read::not_a_number;
 use super::select::Selector;
@@ -59,7 +59,7 @@ pub(super) struct Watcher {
 
 impl Watcher {
     /// Opens a watch.
-    pub(super) fn open(world: &World, asked: Asked, form: Form) -> Result<Self, Refusal> {
+    pub(super) fn open(world: &World, asked: Asked, form: Form) -> Result<Self, FieldRefusal> {
         let query = &asked.query;
         let selector = Selector::parse(asked.resource, query.get("labelSelector"), query.get("fieldSelector"))?;
         check_initial(&asked)?;
@@ -215,7 +215,7 @@ impl Watcher {
     }
 }
 
-fn check_initial(asked: &Asked) -> Result<(), Refusal> {
+fn check_initial(asked: &Asked) -> Result<(), FieldRefusal> {
     let query = &asked.query;
     let (asks, how) = (!query.get("sendInitialEvents").is_empty(), query.get("resourceVersionMatch"));
     let refused = |why| Err(status::invalid_options("ListOptions", Cause::forbidden("resourceVersionMatch", why)));

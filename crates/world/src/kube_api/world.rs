@@ -3,8 +3,8 @@
 //! Nothing happens by itself and nothing is random: uids and versions are counted, and time is what the caller says. The
 //! same requests in the same order give the same world. A clone is a world of its own and cheap (see [`super::store`]).
 
-use super::asked::{Asked, Verb};
-use super::fields::Refusal;
+use super::asked::{ApiVerb, Asked};
+use super::fields::FieldRefusal;
 use super::options::How;
 use super::resource::{Resource, Trait};
 use super::store::{Store, within};
@@ -117,8 +117,8 @@ impl World {
         kind: &str,
         manager: &str,
         object: Value,
-    ) -> Result<Arc<Value>, Refusal> {
-        let asked = self.asked(Verb::Create, api_version, kind, &object, "")?;
+    ) -> Result<Arc<Value>, FieldRefusal> {
+        let asked = self.asked(ApiVerb::Create, api_version, kind, &object, "")?;
         let how = by(manager);
         let object = decode::checked(asked.resource, object, how.strict)?;
         self.created(&asked, &how, object)
@@ -128,7 +128,7 @@ impl World {
     ///
     /// # Errors
     /// That it is of no kind that is served here.
-    pub fn restore(&mut self, object: &Value) -> Result<Arc<Value>, Refusal> {
+    pub fn restore(&mut self, object: &Value) -> Result<Arc<Value>, FieldRefusal> {
         let text = |key: &str| object[key].as_str().unwrap_or_default();
         let resource = Resource::of_kind(text("apiVersion"), text("kind")).filter(|found| self.serves(found));
         let resource = resource.ok_or_else(status::no_such_resource)?;
@@ -139,9 +139,9 @@ impl World {
     ///
     /// # Errors
     /// What the API server refuses, in its words.
-    pub fn update(&mut self, object: Value, subresource: &str, manager: &str) -> Result<Arc<Value>, Refusal> {
+    pub fn update(&mut self, object: Value, subresource: &str, manager: &str) -> Result<Arc<Value>, FieldRefusal> {
         let text = |key: &str| object[key].as_str().unwrap_or_default();
-        let asked = self.asked(Verb::Update, text("apiVersion"), text("kind"), &object, subresource)?;
+        let asked = self.asked(ApiVerb::Update, text("apiVersion"), text("kind"), &object, subresource)?;
         let how = by(manager);
         self.changed(&asked, &how, Change::Replace(object)).map(|(_, object)| object)
     }
@@ -150,7 +150,7 @@ impl World {
     ///
     /// # Errors
     /// What the API server refuses, in its words.
-    pub fn delete(&mut self, object: &Value) -> Result<(), Refusal> {
+    pub fn delete(&mut self, object: &Value) -> Result<(), FieldRefusal> {
         self.end(object, &json!({"propagationPolicy": "Background", "gracePeriodSeconds": 0}))
     }
 
@@ -158,28 +158,28 @@ impl World {
     ///
     /// # Errors
     /// What the API server refuses, in its words.
-    pub fn terminate(&mut self, object: &Value) -> Result<(), Refusal> {
+    pub fn terminate(&mut self, object: &Value) -> Result<(), FieldRefusal> {
         self.end(object, &json!({"propagationPolicy": "Background"}))
     }
 
-    fn end(&mut self, object: &Value, options: &Value) -> Result<(), Refusal> {
+    fn end(&mut self, object: &Value, options: &Value) -> Result<(), FieldRefusal> {
         let text = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
-        let asked = self.asked(Verb::Delete, &text("apiVersion"), &text("kind"), object, "")?;
+        let asked = self.asked(ApiVerb::Delete, &text("apiVersion"), &text("kind"), object, "")?;
         self.deleted(&asked, &by("world"), options).map(drop)
     }
 
     fn asked(
         &self,
-        verb: Verb,
+        verb: ApiVerb,
         api_version: &str,
         kind: &str,
         object: &Value,
         subresource: &str,
-    ) -> Result<Asked, Refusal> {
+    ) -> Result<Asked, FieldRefusal> {
         let resource = Resource::of_kind(api_version, kind).filter(|found| self.serves(found));
         let resource = resource.ok_or_else(status::no_such_resource)?;
         let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default().to_owned();
-        let name = if verb == Verb::Create { String::new() } else { text("name") };
+        let name = if verb == ApiVerb::Create { String::new() } else { text("name") };
         let namespace = text("namespace");
         Ok(Asked { verb, resource, namespace, name, subresource: subresource.to_owned(), query: Default::default() })
     }

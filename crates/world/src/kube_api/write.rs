@@ -1,7 +1,7 @@
 //! Creating and changing objects, in the order in which the API server checks and completes them. Pure.
 
-use super::asked::{Asked, Verb};
-use super::fields::{self, Operation, Refusal, Writer};
+use super::asked::{ApiVerb, Asked};
+use super::fields::{self, FieldRefusal, FieldWriter, Operation};
 use super::options::How;
 use super::resource::{Resource, Trait};
 use super::status::{self, Cause};
@@ -26,7 +26,7 @@ pub(super) enum Change {
 
 impl World {
     /// Creates an object.
-    pub(super) fn created(&mut self, asked: &Asked, how: &How, mut sent: Value) -> Result<Arc<Value>, Refusal> {
+    pub(super) fn created(&mut self, asked: &Asked, how: &How, mut sent: Value) -> Result<Arc<Value>, FieldRefusal> {
         self.place(asked, &sent)?;
         let name = text(&sent, "/metadata/name");
         self.admit(asked, &name)?;
@@ -37,7 +37,13 @@ impl World {
     }
 
     /// Makes an object of what was sent, whose place is settled.
-    fn make(&mut self, asked: &Asked, how: &How, operation: Operation, mut sent: Value) -> Result<Arc<Value>, Refusal> {
+    fn make(
+        &mut self,
+        asked: &Asked,
+        how: &How,
+        operation: Operation,
+        mut sent: Value,
+    ) -> Result<Arc<Value>, FieldRefusal> {
         let resource = asked.resource;
         let version = text(&sent, "/metadata/resourceVersion");
         let metadata = fields_of(&mut sent, "metadata");
@@ -70,7 +76,7 @@ impl World {
         if !causes.is_empty() {
             return Err(status::invalid(resource, &name, &causes));
         }
-        if asked.verb == Verb::Create && !matches!(&*version, "" | "0") {
+        if asked.verb == ApiVerb::Create && !matches!(&*version, "" | "0") {
             return Err(status::unexplained("resourceVersion should not be set on objects to be created"));
         }
         if self.store.get(resource, &asked.namespace, &name).is_some() {
@@ -84,7 +90,12 @@ impl World {
     }
 
     /// Changes an object; with the code of the answer, which tells whether it was created.
-    pub(super) fn changed(&mut self, asked: &Asked, how: &How, change: Change) -> Result<(u16, Arc<Value>), Refusal> {
+    pub(super) fn changed(
+        &mut self,
+        asked: &Asked,
+        how: &How,
+        change: Change,
+    ) -> Result<(u16, Arc<Value>), FieldRefusal> {
         let found = self.store.get(asked.resource, &asked.namespace, &asked.name).cloned();
         let Some(live) = found else { return self.absent(asked, how, change).map(|object| (201, object)) };
         if asked.subresource == "scale" {
@@ -94,7 +105,7 @@ impl World {
     }
 
     /// A change of what is absent: some may create it.
-    fn absent(&mut self, asked: &Asked, how: &How, change: Change) -> Result<Arc<Value>, Refusal> {
+    fn absent(&mut self, asked: &Asked, how: &How, change: Change) -> Result<Arc<Value>, FieldRefusal> {
         let (resource, name) = (asked.resource, &asked.name);
         let whole = asked.subresource.is_empty();
         match change {
@@ -129,7 +140,13 @@ impl World {
         }
     }
 
-    fn modified(&mut self, asked: &Asked, how: &How, live: &Arc<Value>, change: Change) -> Result<Arc<Value>, Refusal> {
+    fn modified(
+        &mut self,
+        asked: &Asked,
+        how: &How,
+        live: &Arc<Value>,
+        change: Change,
+    ) -> Result<Arc<Value>, FieldRefusal> {
         let resource = asked.resource;
         let replaces = matches!(change, Change::Replace(_));
         let operation = match change {
@@ -187,7 +204,13 @@ impl World {
     }
 
     /// A change of a Deployment's or ReplicaSet's size through its `Scale`.
-    fn scaled(&mut self, asked: &Asked, how: &How, live: &Arc<Value>, change: &Change) -> Result<Arc<Value>, Refusal> {
+    fn scaled(
+        &mut self,
+        asked: &Asked,
+        how: &How,
+        live: &Arc<Value>,
+        change: &Change,
+    ) -> Result<Arc<Value>, FieldRefusal> {
         let before = scale::of(live);
         let wanted = after(&before, change.clone())?;
         self.same(asked, &wanted)?;
@@ -204,7 +227,7 @@ impl World {
             let size = &object["spec"]["replicas"];
             return Err(status::bad_request(format!("spec.replicas: expected a whole number, got {size}")));
         }
-        let whole = Asked { subresource: String::new(), verb: Verb::Patch, ..asked.clone() };
+        let whole = Asked { subresource: String::new(), verb: ApiVerb::Patch, ..asked.clone() };
         let mut object = self.written(asked, how, Operation::Update, Some(live), object)?;
         keep_identity(asked.resource, &mut object, live);
         scale::undate(&mut object);
@@ -226,15 +249,15 @@ impl World {
         operation: Operation,
         live: Option<&Value>,
         sent: Value,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Value, FieldRefusal> {
         let subresource = Some(asked.subresource.as_str()).filter(|subresource| !subresource.is_empty());
         let schema = asked.resource.schema().ok_or_else(status::no_such_resource)?;
-        let writer = Writer { manager: &how.manager, operation, subresource, now: self.now };
+        let writer = FieldWriter { manager: &how.manager, operation, subresource, now: self.now };
         fields::unchecked(schema, live, sent, &writer).map(|written| written.object)
     }
 
     /// Checks that what was sent is for the namespace of the request.
-    fn place(&self, asked: &Asked, sent: &Value) -> Result<(), Refusal> {
+    fn place(&self, asked: &Asked, sent: &Value) -> Result<(), FieldRefusal> {
         let namespace = text(sent, "/metadata/namespace");
         if !namespace.is_empty() && namespace != asked.namespace {
             let message = "the namespace of the provided object does not match the namespace sent on the request";
@@ -244,7 +267,7 @@ impl World {
     }
 
     /// Checks that what was sent is about the object that the path names.
-    fn same(&self, asked: &Asked, sent: &Value) -> Result<(), Refusal> {
+    fn same(&self, asked: &Asked, sent: &Value) -> Result<(), FieldRefusal> {
         let (name, path) = (text(sent, "/metadata/name"), &asked.name);
         if name.is_empty() {
             let message =
@@ -259,7 +282,7 @@ impl World {
     }
 
     /// Checks that the namespace takes new objects.
-    fn admit(&self, asked: &Asked, name: &str) -> Result<(), Refusal> {
+    fn admit(&self, asked: &Asked, name: &str) -> Result<(), FieldRefusal> {
         let namespaces = Resource::at("v1", "namespaces").expect("listed because its row is in the table");
         let namespace = &asked.namespace;
         if namespace.is_empty() {
@@ -295,7 +318,7 @@ impl World {
 }
 
 /// What a patch made, if it is still an object of that kind.
-fn patched(resource: &Resource, object: Value, strict: bool) -> Result<Value, Refusal> {
+fn patched(resource: &Resource, object: Value, strict: bool) -> Result<Value, FieldRefusal> {
     let shown = Value::from(object.to_string());
     decode::checked(resource, object, strict).map_err(|refusal| {
         let why = refusal.message.split_once(": ").map_or("", |(_, why)| why);
@@ -304,7 +327,7 @@ fn patched(resource: &Resource, object: Value, strict: bool) -> Result<Value, Re
 }
 
 /// The object that a change makes of `live`; for an apply, what was sent.
-fn after(live: &Value, change: Change) -> Result<Value, Refusal> {
+fn after(live: &Value, change: Change) -> Result<Value, FieldRefusal> {
     match change {
         Change::Replace(sent) | Change::Apply(sent) => Ok(sent),
         Change::Merge(sent) => {
@@ -320,10 +343,10 @@ fn after(live: &Value, change: Change) -> Result<Value, Refusal> {
     }
 }
 
-fn check_version(asked: &Asked, version: &str, live: &Value) -> Result<(), Refusal> {
+fn check_version(asked: &Asked, version: &str, live: &Value) -> Result<(), FieldRefusal> {
     let (resource, name) = (asked.resource, &asked.name);
     if version.is_empty() || version == "0" {
-        if resource.is(Trait::Versioned) && asked.verb == Verb::Update && asked.subresource != "scale" {
+        if resource.is(Trait::Versioned) && asked.verb == ApiVerb::Update && asked.subresource != "scale" {
             let cause = Cause::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
             return Err(status::invalid_as(resource.group(), resource.plural, name, &[cause]));
         }

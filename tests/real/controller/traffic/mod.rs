@@ -173,7 +173,7 @@ async fn good_version(behind: &Behind, users: &Users) {
 
 /// Whether a rollout stands on that step, and its soak has begun.
 fn is_in_force(record: &RolloutState, step: &str) -> bool {
-    is_on(record, step) && record.phase.stop().is_some_and(|stop| stop.clock.exposed.is_some())
+    is_on(record, step) && record.phase.position().is_some_and(|stop| stop.clock.exposed.is_some())
 }
 
 /// From when a tenth of the people have it half of what the new version answers is an error, and one check alone looks. They meet it,

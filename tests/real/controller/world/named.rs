@@ -110,7 +110,7 @@ impl World {
         let commits = self.origin.git(&["rev-list", "--reverse", &format!("refs/heads/{STATE}")]);
         let at = |commit: &str| {
             let record = self.record_in(commit, &format!("{}/web", self.space.name))?;
-            let step = record.phase.stop().map(|stop| format!(" {}", stop.step)).unwrap_or_default();
+            let step = record.phase.position().map(|stop| format!(" {}", stop.step)).unwrap_or_default();
             Some(format!("{}{step}", record.phase.name()))
         };
         commits.lines().filter_map(at).collect()
@@ -143,12 +143,12 @@ impl World {
 
 /// Whether a rollout stands on that step.
 pub(in crate::controller) fn is_on(record: &RolloutState, step: &str) -> bool {
-    record.phase.stop().is_some_and(|stop| stop.step.as_str() == step)
+    record.phase.position().is_some_and(|stop| stop.step.as_str() == step)
 }
 
 /// On the step `tenth`, seen in force.
 pub(in crate::controller) fn is_exposed(record: &RolloutState) -> bool {
-    record.phase.stop().is_some_and(|stop| stop.step.as_str() == "tenth" && stop.clock.exposed.is_some())
+    record.phase.position().is_some_and(|stop| stop.step.as_str() == "tenth" && stop.clock.exposed.is_some())
 }
 
 /// Whether a rollout rests like that.

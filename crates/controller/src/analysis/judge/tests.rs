@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::analysis::call::fixture::call;
-use crate::analysis::reading::Heard;
+use crate::analysis::reading::Received;
 use crate::analysis::sides::fixture::sides;
 
 fn check(yaml: &str) -> Check {
@@ -26,7 +26,7 @@ fn samples(values: &[(i64, f64)]) -> Reading<Samples> {
 /// How long the step of these tests soaks.
 const SOAK: i64 = 600;
 
-fn known(check: &Check, now: i64, readings: &Readings) -> Known {
+fn known(check: &Check, now: i64, readings: &Readings) -> CheckState {
     let (about, sides) = (call(at(0)).about, sides());
     let subject =
         Subject { about: &about, sides: &sides, since: at(0), over: Some(at(SOAK)).filter(|over| *over <= at(now)) };
@@ -36,8 +36,8 @@ fn known(check: &Check, now: i64, readings: &Readings) -> Known {
 /// The question that is asked then.
 fn asked(check: &Check, now: i64) -> Option<Inquiry> {
     match known(check, now, &Readings::default()) {
-        Known::Lacks(questions) => Some(questions[0].clone()),
-        Known::Says(_) | Known::Said(..) => None,
+        CheckState::Lacks(questions) => Some(questions[0].clone()),
+        CheckState::Says(_) | CheckState::Said(..) => None,
     }
 }
 
@@ -46,16 +46,16 @@ fn range(check: &Check, now: i64) -> Range {
     range
 }
 
-fn heard(check: &Check, now: i64, heard: Heard) -> Verdict {
+fn heard(check: &Check, now: i64, heard: Received) -> Verdict {
     let mut readings = Readings::default();
     readings.keep(heard, at(now));
-    let Known::Says(verdict) = known(check, now, &readings) else { panic!("it was answered") };
+    let CheckState::Says(verdict) = known(check, now, &readings) else { panic!("it was answered") };
     verdict
 }
 
 fn verdict(yaml: &str, now: i64, values: &[(i64, f64)]) -> Verdict {
     let check = check(yaml);
-    heard(&check, now, Heard::Samples(range(&check, now), samples(values)))
+    heard(&check, now, Received::Samples(range(&check, now), samples(values)))
 }
 
 fn few(found: usize) -> Verdict {
@@ -99,12 +99,12 @@ fn what_speaks_against_a_version_is_seen_from_afar() {
     let mut readings = Readings::default();
     let is = |checks: &[&Check], readings: &Readings| is_alarming(checks.iter().copied(), readings);
     assert!(!is(&[&measured, &asked], &readings));
-    readings.keep(Heard::Samples(range(&measured, 120), samples(&[(60, 0.0), (120, 0.5)])), at(120));
+    readings.keep(Received::Samples(range(&measured, 120), samples(&[(60, 0.0), (120, 0.5)])), at(120));
     assert!(is(&[&asked, &measured], &readings) && !is(&[&asked, &other], &readings));
-    readings.keep(Heard::Samples(range(&measured, 180), samples(&[(120, 0.0), (180, 0.0)])), at(180));
+    readings.keep(Received::Samples(range(&measured, 180), samples(&[(120, 0.0), (180, 0.0)])), at(180));
     assert!(!is(&[&asked, &measured], &readings));
-    let bad = Reading::Said(Word::Bad("404".to_owned()));
-    readings.keep(Heard::Word(call(at(180)), bad), at(180));
+    let bad = Reading::Said(WebhookVerdict::Bad("404".to_owned()));
+    readings.keep(Received::Verdict(call(at(180)), bad), at(180));
     assert!(is(&[&measured, &asked], &readings) && !is(&[&measured], &readings));
 }
 
@@ -122,23 +122,23 @@ fn c_34_no_data_is_not_success() {
     assert_eq!(verdict(MAX, 120, &[(60, f64::NAN), (120, 0.0)]), few(1));
     assert_eq!(verdict(MAX, 120, &[(30, 9.0), (300, 9.0)]), few(0), "outside of the exposure");
     let check = check(MAX);
-    let away = heard(&check, 120, Heard::Samples(range(&check, 120), Reading::Away("timed out".to_owned())));
+    let away = heard(&check, 120, Received::Samples(range(&check, 120), Reading::Away("timed out".to_owned())));
     assert_eq!(away, Verdict::Unknown("provider main is away: timed out".to_owned()));
 }
 
 /// A comparison: what is said of the candidate at 60 s, and at 120 s, and of stable.
 fn compared(limits: &str, own: [f64; 2], stable: Reading<Samples>) -> Verdict {
     let check = check(&format!("minSamples: 2\n{limits}"));
-    let Known::Lacks(questions) = known(&check, 130, &Readings::default()) else { panic!("samples are due") };
+    let CheckState::Lacks(questions) = known(&check, 130, &Readings::default()) else { panic!("samples are due") };
     let [Inquiry::Range(candidate), Inquiry::Range(other)] = &questions[..] else { panic!("{questions:?}") };
     assert_eq!((candidate.from, candidate.until), (other.from, other.until), "the same moments");
     let mut readings = Readings::default();
     let own = samples(&[(60, own[0]), (120, own[1])]);
-    readings.keep(Heard::Samples(candidate.clone(), own), at(130));
-    let lacks = Known::Lacks(vec![Inquiry::Range(other.clone())]);
+    readings.keep(Received::Samples(candidate.clone(), own), at(130));
+    let lacks = CheckState::Lacks(vec![Inquiry::Range(other.clone())]);
     assert_eq!(known(&check, 130, &readings), lacks, "nothing follows from one of them");
-    readings.keep(Heard::Samples(other.clone(), stable), at(130));
-    let Known::Says(verdict) = known(&check, 130, &readings) else { panic!("it was answered") };
+    readings.keep(Received::Samples(other.clone(), stable), at(130));
+    let CheckState::Says(verdict) = known(&check, 130, &readings) else { panic!("it was answered") };
     verdict
 }
 
@@ -175,7 +175,7 @@ fn c_34_without_stable_nothing_is_good_and_the_limits_of_the_candidate_hold() {
 #[test]
 fn a_query_that_another_program_wrote_and_nobody_reads_says_nothing() {
     let check: Check = serde_yaml::from_str(&LABELS.replace("errors", "'errors{'")).unwrap();
-    let Known::Says(Verdict::Unknown(why)) = known(&check, 60, &Readings::default()) else { panic!("it is read") };
+    let CheckState::Says(Verdict::Unknown(why)) = known(&check, 60, &Readings::default()) else { panic!("it is read") };
     assert!(why.starts_with("the query cannot be read from its end on"), "{why}");
 }
 
@@ -183,37 +183,37 @@ fn a_query_that_another_program_wrote_and_nobody_reads_says_nothing() {
 fn a_webhook_before_a_step_is_asked_at_once_and_then_at_a_pace() {
     let (Criterion::Webhook(webhook), about) = (webhook().criterion, call(at(0)).about) else { panic!("a webhook") };
     let asked = |now| gate(&webhook, about.clone(), at(0), at(now), &Readings::default());
-    let question = |now| Call { asks: Asks::Gate, since: at(0), ..call(at(now)) };
+    let question = |now| Call { asks: CallKind::Gate, since: at(0), ..call(at(now)) };
     for (now, due, next) in [(0, 0, 30), (29, 0, 30), (30, 30, 60), (89, 60, 90)] {
-        assert_eq!(asked(now), (Known::Lacks(vec![Inquiry::Call(question(due))]), at(next)));
+        assert_eq!(asked(now), (CheckState::Lacks(vec![Inquiry::Call(question(due))]), at(next)));
     }
     let mut readings = Readings::default();
-    readings.keep(Heard::Word(question(30), Reading::Said(Word::Good)), at(31));
+    readings.keep(Received::Verdict(question(30), Reading::Said(WebhookVerdict::Good)), at(31));
     let says = |now| gate(&webhook, about.clone(), at(0), at(now), &readings).0;
-    assert_eq!(says(59), Known::Says(Verdict::Good));
+    assert_eq!(says(59), CheckState::Says(Verdict::Good));
     let anew = |now| vec![Inquiry::Call(question(now))];
-    assert_eq!(says(60), Known::Said(Verdict::Good, anew(60)), "it is asked anew, and may be slow");
-    assert_eq!(says(121), Known::Lacks(anew(120)), "it may have changed its mind");
+    assert_eq!(says(60), CheckState::Said(Verdict::Good, anew(60)), "it is asked anew, and may be slow");
+    assert_eq!(says(121), CheckState::Lacks(anew(120)), "it may have changed its mind");
 }
 
 /// Whoever takes longer than the interval answers to questions of which a newer one is due already.
 #[test]
 fn c_34_what_comes_later_than_the_next_question_is_heard_all_the_same() {
     let check = webhook();
-    let later = |asked_at: i64, reading: Reading<Word>, now: i64| {
+    let later = |asked_at: i64, reading: Reading<WebhookVerdict>, now: i64| {
         let mut readings = Readings::default();
         let Some(Inquiry::Call(call)) = asked(&check, asked_at) else { panic!("a question is due") };
-        readings.keep(Heard::Word(call, reading), at(now));
+        readings.keep(Received::Verdict(call, reading), at(now));
         match known(&check, now, &readings) {
-            Known::Said(verdict, questions) => {
+            CheckState::Said(verdict, questions) => {
                 assert_eq!(questions.first(), asked(&check, now).as_ref(), "it is asked all the same");
                 Some(verdict)
             }
-            Known::Lacks(_) => None,
-            Known::Says(verdict) => panic!("{verdict:?} of an earlier moment"),
+            CheckState::Lacks(_) => None,
+            CheckState::Says(verdict) => panic!("{verdict:?} of an earlier moment"),
         }
     };
-    let (bad, good) = (Reading::Said(Word::Bad("3 fail".to_owned())), Reading::Said(Word::Good));
+    let (bad, good) = (Reading::Said(WebhookVerdict::Bad("3 fail".to_owned())), Reading::Said(WebhookVerdict::Good));
     let away = Reading::Away("timed out".to_owned());
     assert_eq!(later(60, bad, 130), Some(Verdict::Bad("3 fail".to_owned())));
     assert_eq!(later(60, away, 130), Some(Verdict::Unknown("provider tester is away: timed out".to_owned())));
@@ -226,26 +226,28 @@ fn c_34_what_comes_later_than_the_next_question_is_heard_all_the_same() {
 #[test]
 fn c_34_measurements_that_come_late_are_of_both_roles_about_the_same_moments() {
     let check = check("comparedWithStable: {ratio: {max: 2}}\nmax: 10\nminSamples: 1");
-    let Known::Lacks(questions) = known(&check, 660, &Readings::default()) else { panic!("two questions are due") };
+    let CheckState::Lacks(questions) = known(&check, 660, &Readings::default()) else {
+        panic!("two questions are due")
+    };
     let [Inquiry::Range(candidate), Inquiry::Range(stable)] = &questions[..] else { panic!("one for each role") };
     let until = |range: &Range, end: i64| Range { until: at(end), ..range.clone() };
     let said = |own: (i64, f64), beside: (i64, f64)| {
         let mut readings = Readings::default();
         for (range, (end, value)) in [(candidate, own), (stable, beside)] {
-            readings.keep(Heard::Samples(until(range, end), samples(&[(end, value)])), at(661));
+            readings.keep(Received::Samples(until(range, end), samples(&[(end, value)])), at(661));
         }
         known(&check, 661, &readings)
     };
-    assert!(matches!(said((600, 1.0), (600, 1.0)), Known::Said(Verdict::Good, asked) if asked == questions));
-    assert!(matches!(said((600, 3.0), (600, 1.0)), Known::Said(Verdict::Bad(_), _)));
-    assert_eq!(said((600, 1.0), (540, 1.0)), Known::Lacks(questions.clone()), "of other moments");
+    assert!(matches!(said((600, 1.0), (600, 1.0)), CheckState::Said(Verdict::Good, asked) if asked == questions));
+    assert!(matches!(said((600, 3.0), (600, 1.0)), CheckState::Said(Verdict::Bad(_), _)));
+    assert_eq!(said((600, 1.0), (540, 1.0)), CheckState::Lacks(questions.clone()), "of other moments");
     // The step before had other moments: its answers say nothing of this one.
     let mut before = Readings::default();
     for range in [candidate, stable] {
         let range = Range { from: at(-60), ..until(range, -30) };
-        before.keep(Heard::Samples(range, samples(&[(-40, 99.0)])), at(1));
+        before.keep(Received::Samples(range, samples(&[(-40, 99.0)])), at(1));
     }
-    assert_eq!(known(&check, 660, &before), Known::Lacks(questions));
+    assert_eq!(known(&check, 660, &before), CheckState::Lacks(questions));
 }
 
 #[test]
@@ -256,14 +258,14 @@ fn a_webhook_is_asked_at_each_interval_and_says_itself_what_is_good() {
     assert_eq!(first, Call { since: at(0), ..call(at(60)) });
     assert_eq!(asked(&check, 119), Some(Inquiry::Call(first.clone())));
     assert_eq!(asked(&check, 120), Some(Inquiry::Call(Call { at: at(120), ..first.clone() })));
-    let says = |reading| heard(&check, 60, Heard::Word(first.clone(), reading));
-    let word = |word: fn(String) -> Word, why: &str| says(Reading::Said(word(why.to_owned())));
+    let says = |reading| heard(&check, 60, Received::Verdict(first.clone(), reading));
+    let word = |word: fn(String) -> WebhookVerdict, why: &str| says(Reading::Said(word(why.to_owned())));
     let [bad, undecided, unknown] = [Verdict::Bad, Verdict::Undecided, Verdict::Unknown];
-    assert_eq!(says(Reading::Said(Word::Good)), Verdict::Good);
-    assert_eq!(word(Word::Bad, "3 of 9 tests fail"), bad("3 of 9 tests fail".to_owned()));
-    assert_eq!(word(Word::Bad, ""), bad("the webhook says bad".to_owned()));
-    assert_eq!(word(Word::Hold, "tests run"), undecided("holds (tests run)".to_owned()));
-    assert_eq!(word(Word::Hold, ""), undecided("holds".to_owned()));
+    assert_eq!(says(Reading::Said(WebhookVerdict::Good)), Verdict::Good);
+    assert_eq!(word(WebhookVerdict::Bad, "3 of 9 tests fail"), bad("3 of 9 tests fail".to_owned()));
+    assert_eq!(word(WebhookVerdict::Bad, ""), bad("the webhook says bad".to_owned()));
+    assert_eq!(word(WebhookVerdict::Hold, "tests run"), undecided("holds (tests run)".to_owned()));
+    assert_eq!(word(WebhookVerdict::Hold, ""), undecided("holds".to_owned()));
     let away = says(Reading::Away("timed out".to_owned()));
     assert_eq!(away, unknown("provider tester is away: timed out".to_owned()));
     assert_eq!(says(Reading::Unusable("no JSON".to_owned())), unknown("no JSON".to_owned()));

@@ -1,6 +1,6 @@
 //! What comes of the answers that a Prometheus, or something else at its address, may give.
 
-use super::Prometheus;
+use super::PrometheusClient;
 use crate::analysis::judge::Range;
 use crate::analysis::provider::Measures;
 use crate::analysis::reading::{Reading, Samples};
@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 
 impl Server {
     async fn read(&self, path: &str, credentials_file: Option<PathBuf>) -> Reading<Samples> {
-        Prometheus::new(&self.url(path), credentials_file).unwrap().read(&range()).await
+        PrometheusClient::new(&self.url(path), credentials_file).unwrap().read(&range()).await
     }
 }
 
@@ -145,7 +145,7 @@ async fn attack_65_an_answer_without_end_is_cut_off() {
         Body::from_stream(futures::stream::unfold((), chunk))
     });
     tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-    let endless = Prometheus::new(&format!("http://{address}").parse().unwrap(), None).unwrap();
+    let endless = PrometheusClient::new(&format!("http://{address}").parse().unwrap(), None).unwrap();
     assert_eq!(endless.read(&range()).await, Reading::Unusable(super::TOO_LONG.to_owned()));
     // What the sockets hold comes on top.
     assert!(sent.load(Ordering::Relaxed) < 32 * super::ANSWER, "{}", sent.load(Ordering::Relaxed));

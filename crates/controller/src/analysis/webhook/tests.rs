@@ -1,8 +1,8 @@
 //! What comes of the answers that a webhook, or something else at its address, may give; and what it is sent.
 
-use super::{ANSWER, Webhook, signature};
+use super::{ANSWER, WebhookClient, signature};
 use crate::analysis::call::fixture::call;
-use crate::analysis::call::{Word, body};
+use crate::analysis::call::{WebhookVerdict, body};
 use crate::analysis::provider::Judges;
 use crate::analysis::reading::Reading;
 use crate::analysis::testing::Server;
@@ -13,8 +13,8 @@ const GOOD: &str = r#"{"run":"7-9ac41f02","step":"tenth","verdict":"good"}"#;
 
 impl Server {
     /// What comes of the question at second 60.
-    async fn judge(&self, credentials_file: Option<PathBuf>, key_file: Option<PathBuf>) -> Reading<Word> {
-        let webhook = Webhook::new(&self.url("/check"), credentials_file, key_file).unwrap();
+    async fn judge(&self, credentials_file: Option<PathBuf>, key_file: Option<PathBuf>) -> Reading<WebhookVerdict> {
+        let webhook = WebhookClient::new(&self.url("/check"), credentials_file, key_file).unwrap();
         webhook.call(&call(Time::from_timestamp(60, 0).unwrap())).await
     }
 }
@@ -39,14 +39,14 @@ async fn a_question_is_signed_and_its_answer_is_a_verdict() {
     for (secret, line) in [("Jefe", "Jefe\n"), ("another", "another")] {
         std::fs::write(&login, "ana:hush\n").unwrap();
         std::fs::write(&key, line).unwrap();
-        assert_eq!(server.judge(Some(login.clone()), Some(key.clone())).await, Reading::Said(Word::Good));
+        assert_eq!(server.judge(Some(login.clone()), Some(key.clone())).await, Reading::Said(WebhookVerdict::Good));
         let asked = server.asked().unwrap();
         assert_eq!((&*asked.uri, &*asked.body), ("/check", &*body(&call(Time::from_timestamp(60, 0).unwrap()))));
         assert_eq!(asked.header("x-tidegate-signature"), signature(secret, &asked.body));
         assert_eq!(asked.header("authorization"), "Basic YW5hOmh1c2g=");
         assert_eq!(asked.header("content-type"), "application/json");
     }
-    assert_eq!(server.judge(None, None).await, Reading::Said(Word::Good));
+    assert_eq!(server.judge(None, None).await, Reading::Said(WebhookVerdict::Good));
     let asked = server.asked().unwrap();
     assert_eq!((asked.header("x-tidegate-signature"), asked.header("authorization")), ("", ""));
 }

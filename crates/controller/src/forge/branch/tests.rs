@@ -1,7 +1,7 @@
 //! Requests as people read them, and the undoing of a run's change.
 
 use super::*;
-use crate::manifest::proof::Rule;
+use crate::manifest::proof::ApprovalRule;
 use crate::manifest::raw::Trust;
 use crate::record::fixture::{open, plan, revision, run, set, step, too_many};
 
@@ -29,7 +29,7 @@ fn a_request_whose_merge_has_to_be_signed_says_so() {
     let (instance, mut state, plan, through) = (instance(), open(), plan(), step("half"));
     let approvers = ["ana@example.org".to_owned()].into();
     let run = state.run.as_mut().unwrap();
-    run.rule = Some(Rule { approvers, approvals: 1, trust: Trust::Reviews, by: By::Signatures });
+    run.rule = Some(ApprovalRule { approvers, approvals: 1, trust: Trust::Reviews, by: By::Signatures });
     let rollout = &state.metadata;
     let request = Advance { instance: &instance, rollout, run, plan: &plan, through: &through, void: &[] };
     let message = request.message();
@@ -72,8 +72,15 @@ fn x_2_the_request_adds_one_decision_for_this_run() {
 fn revert() -> String {
     let (instance, rollout, run, bad, good) = (instance(), rollout(), run(7), revision(7), revision(6));
     let why = "check error-rate: 0.2 > 0.01\nsee https://evil.example, fixes #1 @ana";
-    let request =
-        Revert { instance: &instance, main: "main", rollout: &rollout, run: &run, revision: &bad, stable: &good, why };
+    let request = RevertRequest {
+        instance: &instance,
+        main: "main",
+        rollout: &rollout,
+        run: &run,
+        revision: &bad,
+        stable: &good,
+        why,
+    };
     assert_eq!(request.head().asks, Asks::Revert);
     request.message()
 }
@@ -83,7 +90,7 @@ fn x_5_the_request_to_revert() {
     insta::assert_snapshot!(revert());
 }
 
-fn deletion(question: &Question, before: usize, by: Option<By>) -> (String, String) {
+fn deletion(question: &DeletionQuestion, before: usize, by: Option<By>) -> (String, String) {
     let (instance, rollout, run) = (instance(), rollout(), run(6));
     let request = Deletion { instance: &instance, rollout: &rollout, run: &run, question, before, by };
     let (path, text) = request.file();
@@ -94,7 +101,7 @@ fn deletion(question: &Question, before: usize, by: Option<By>) -> (String, Stri
 fn x_3_the_request_to_let_objects_go() {
     let (message, file) = deletion(&too_many(6), 0, None);
     insta::assert_snapshot!(format!("{message}\n{file}"));
-    let replaced = Question { successor: Some(set(7)), ..too_many(6) };
+    let replaced = DeletionQuestion { successor: Some(set(7)), ..too_many(6) };
     let (message, file) = deletion(&replaced, 1, Some(By::Signatures));
     insta::assert_snapshot!("x_3_the_request_to_let_a_version_go_signed", format!("{message}\n{file}"));
 }

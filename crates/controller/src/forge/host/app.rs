@@ -5,7 +5,7 @@
 //! is signed, and is in no error.
 
 use super::call::counted;
-use super::{Answer, Carrier, Count, Errand, HostError, Line, Method, Now, network};
+use super::{Answer, CallPurpose, Count, HostError, HttpTransport, Line, Method, Now, network};
 use crate::forge::budget::Budget;
 use crate::git::{GitError, Lender, Login, Refusal};
 use crate::manifest::duration::Span;
@@ -42,8 +42,8 @@ const CLOSE: i64 = 30;
 pub type Granted = BTreeMap<String, String>;
 
 /// A GitHub App. It has no `Debug`, so that nothing can print what it keeps.
-pub struct App {
-    carrier: Carrier,
+pub struct AppAuth {
+    transport: HttpTransport,
     site: PullHost,
     app: installation::App,
     now: Now,
@@ -99,7 +99,7 @@ struct RawToken {
     permissions: Granted,
 }
 
-impl App {
+impl AppAuth {
     /// Over the network. Asks nothing yet.
     ///
     /// # Errors
@@ -109,7 +109,7 @@ impl App {
     }
 
     /// Over whatever brings its requests there.
-    pub(super) fn over(carrier: Carrier, site: &PullHost, app: &installation::App, now: Now) -> Self {
+    pub(super) fn over(transport: HttpTransport, site: &PullHost, app: &installation::App, now: Now) -> Self {
         let kept = Kept {
             budget: Budget::leaving(0),
             named: None,
@@ -118,7 +118,7 @@ impl App {
             failed: None,
         };
         let (site, app) = (site.clone(), app.clone());
-        Self { carrier, site, app, now, kept: Mutex::new(kept), tries: AtomicU64::new(0), count: OnceLock::new() }
+        Self { transport, site, app, now, kept: Mutex::new(kept), tries: AtomicU64::new(0), count: OnceLock::new() }
     }
 
     /// Counts its calls there, if they are counted nowhere yet: several hosts share an App.
@@ -239,7 +239,7 @@ impl App {
         }
         let asked = self.exchange(budget, method, path, body).await;
         match self.count.get() {
-            Some(count) => counted(asked, Errand::Identify, count),
+            Some(count) => counted(asked, CallPurpose::Identify, count),
             None => asked,
         }
     }
@@ -254,10 +254,10 @@ impl App {
         let now = (self.now)();
         let at = now.timestamp();
         let assertion = self.key().await?.assertion(&self.app.id, at - SINCE..at + LASTS);
-        let line = Line { carrier: &self.carrier, site: &self.site, bearer: &assertion };
+        let line = Line { transport: &self.transport, site: &self.site, bearer: &assertion };
         let answer = line.send(method, path, body, None).await?;
         let (status, message) = (answer.status, answer.message());
-        if budget.heard(status, &answer.headers, &message, (self.now)()) {
+        if budget.update(status, &answer.headers, &message, (self.now)()) {
             return Err(HostError::Limited(budget.rests((self.now)()).map_or(1, |pause| pause.num_seconds())));
         }
         let app = &self.app;
@@ -323,7 +323,7 @@ fn apart(theirs: Time, ours: Time) -> Option<String> {
     })
 }
 
-impl Lender for App {
+impl Lender for AppAuth {
     fn lend(&self) -> BoxFuture<'_, Result<Login, GitError>> {
         let lend = async {
             let token = self.token().await.map_err(|error| self.as_git(error))?;
@@ -341,7 +341,7 @@ impl Lender for App {
     }
 }
 
-impl App {
+impl AppAuth {
     fn as_git(&self, error: HostError) -> GitError {
         let doing = format!("ask for a token as the GitHub App {}", self.app.id);
         match error {

@@ -5,11 +5,11 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 /// Counts calls.
-pub type Count = Box<dyn Fn(Errand, Fate) + Send + Sync>;
+pub type Count = Box<dyn Fn(CallPurpose, CallOutcome) + Send + Sync>;
 
 /// What is asked of a Git host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Errand {
+pub enum CallPurpose {
     /// Who we are, and which repository it is.
     Identify,
     /// Which pull requests there are.
@@ -32,7 +32,7 @@ pub enum Errand {
     Protection,
 }
 
-impl Errand {
+impl CallPurpose {
     /// All.
     pub const ALL: [Self; 10] = [
         Self::Identify,
@@ -67,7 +67,7 @@ impl Errand {
 
 /// What a call came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum CallOutcome {
     /// As wanted.
     Done,
     /// Nothing new since the last time.
@@ -82,7 +82,7 @@ pub enum Fate {
     Failed,
 }
 
-impl Fate {
+impl CallOutcome {
     /// All.
     pub const ALL: [Self; 6] = [Self::Done, Self::Unchanged, Self::Refused, Self::Limited, Self::Away, Self::Failed];
 
@@ -152,12 +152,12 @@ impl HostError {
         }
     }
 
-    pub(super) fn fate(&self) -> Fate {
+    pub(super) fn fate(&self) -> CallOutcome {
         match self {
-            Self::Token(_) | Self::Key(_) | Self::Unusable { .. } => Fate::Failed,
-            Self::Away { .. } => Fate::Away,
-            Self::Limited(_) => Fate::Limited,
-            Self::Refused { .. } => Fate::Refused,
+            Self::Token(_) | Self::Key(_) | Self::Unusable { .. } => CallOutcome::Failed,
+            Self::Away { .. } => CallOutcome::Away,
+            Self::Limited(_) => CallOutcome::Limited,
+            Self::Refused { .. } => CallOutcome::Refused,
         }
     }
 }
@@ -165,12 +165,12 @@ impl HostError {
 /// Counts a call once: when it failed, or when its answer is done with.
 pub(super) fn counted(
     asked: Result<Answer, HostError>,
-    errand: Errand,
+    errand: CallPurpose,
     count: &Arc<Count>,
 ) -> Result<Answer, HostError> {
     match asked {
         Ok(answer) => {
-            let fate = Cell::new(if answer.status == 304 { Fate::Unchanged } else { Fate::Done });
+            let fate = Cell::new(if answer.status == 304 { CallOutcome::Unchanged } else { CallOutcome::Done });
             Ok(Answer { tally: Some(Tally { errand, fate, count: Arc::clone(count) }), ..answer })
         }
         Err(error) => {
@@ -182,15 +182,15 @@ pub(super) fn counted(
 
 /// What an answered call comes to, counted at its end: whether the answer is of use shows only when it is read.
 pub(super) struct Tally {
-    errand: Errand,
-    fate: Cell<Fate>,
+    errand: CallPurpose,
+    fate: Cell<CallOutcome>,
     count: Arc<Count>,
 }
 
 impl Tally {
     /// The answer is no use.
     pub(super) fn no_use(&self) {
-        self.fate.set(Fate::Failed);
+        self.fate.set(CallOutcome::Failed);
     }
 }
 

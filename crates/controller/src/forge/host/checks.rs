@@ -4,7 +4,7 @@
 //! GitHub only ever adds annotations to a run. So one that shows others than are wanted now is not changed: a new run of the same
 //! name takes its place.
 
-use super::{Errand, Host, HostError, Id, Mark, Method, Pass, Status};
+use super::{CallPurpose, Host, HostError, HostMark, Id, Method, Pass, Status};
 use crate::forge::settings::escaped;
 use crate::git::Refusal;
 use crate::manifest::files::RepoPath;
@@ -17,7 +17,7 @@ const BATCH: usize = 50;
 
 /// What a commit comes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Check {
+pub struct CheckRun {
     /// In a line.
     pub status: Status,
     /// What of it does not change with the time alone, as a digest: nothing is written over a run that has the same.
@@ -28,7 +28,7 @@ pub struct Check {
     pub annotations: Vec<Annotation>,
 }
 
-impl Check {
+impl CheckRun {
     /// How many writes it may take.
     #[must_use]
     pub fn writes(&self) -> usize {
@@ -46,7 +46,7 @@ pub struct Annotation {
     /// The first and the last column that it is about; none if it is about all of it.
     pub columns: Option<(usize, usize)>,
     /// How bad it is.
-    pub level: Level,
+    pub level: AnnotationLevel,
     /// In a word.
     pub title: String,
     /// In plain text.
@@ -56,7 +56,7 @@ pub struct Annotation {
 /// How bad something is, in the words that GitHub knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Level {
+pub enum AnnotationLevel {
     /// It has to be mended.
     Failure,
     /// It is probably not meant.
@@ -101,8 +101,8 @@ struct RawOutput {
 impl RawRun {
     /// How many of a check's annotations it has, if the others can be added to it; none if it shows what is not so any more, or has
     /// ended and cannot be under way again.
-    fn has(&self, check: &Check) -> Option<usize> {
-        let is_open = self.status != "completed" || check.status.mark != Mark::Pending;
+    fn has(&self, check: &CheckRun) -> Option<usize> {
+        let is_open = self.status != "completed" || check.status.mark != HostMark::Pending;
         match self.output.annotations_count {
             shown if self.external_id.as_deref() == Some(check.id.as_str()) => Some(shown),
             0 if is_open => Some(0),
@@ -111,7 +111,7 @@ impl RawRun {
     }
 
     /// Whether nothing is left to be said.
-    fn is(&self, check: &Check) -> bool {
+    fn is(&self, check: &CheckRun) -> bool {
         self.external_id.as_deref() == Some(check.id.as_str())
             && self.output.annotations_count >= check.annotations.len()
     }
@@ -128,7 +128,7 @@ impl Host {
     ///
     /// # Errors
     /// As [`HostError`] says.
-    pub async fn show(&mut self, commit: &CommitId, name: &str, check: &Check) -> Result<(), HostError> {
+    pub async fn show(&mut self, commit: &CommitId, name: &str, check: &CheckRun) -> Result<(), HostError> {
         if let Some(app) = self.checker().await? {
             match self.check(app, commit, name, check).await {
                 // How it stands may be taken all the same.
@@ -157,7 +157,7 @@ impl Host {
     ///
     /// # Errors
     /// As [`HostError`] says. What was said until then stands, and the next call adds what is missing.
-    pub async fn check(&mut self, app: u64, commit: &CommitId, name: &str, check: &Check) -> Result<(), HostError> {
+    pub async fn check(&mut self, app: u64, commit: &CommitId, name: &str, check: &CheckRun) -> Result<(), HostError> {
         let known = self.checked(app, commit, name).await?;
         if known.as_ref().is_some_and(|run| run.is(check)) {
             return Ok(());
@@ -172,7 +172,7 @@ impl Host {
         } else {
             first["head_sha"] = json!(commit);
             let path = self.in_repository("check-runs");
-            let answer = self.ask(Errand::Check, Method::POST, &path, Some(&first), None).await?;
+            let answer = self.ask(CallPurpose::Check, Method::POST, &path, Some(&first), None).await?;
             answer.read::<Id>()?.id
         };
         for batch in batches {
@@ -183,28 +183,28 @@ impl Host {
 
     async fn add(&mut self, run: u64, body: &Value) -> Result<(), HostError> {
         let path = self.in_repository(&format!("check-runs/{run}"));
-        self.ask(Errand::Check, Method::PATCH, &path, Some(body), None).await.map(drop)
+        self.ask(CallPurpose::Check, Method::PATCH, &path, Some(body), None).await.map(drop)
     }
 
     /// The last run of that name which that App has made for a commit: others may use the name too.
     async fn checked(&mut self, app: u64, commit: &CommitId, name: &str) -> Result<Option<RawRun>, HostError> {
         let query = format!("check_name={}&app_id={app}&filter=latest&{}", escaped(name), self.site.kind.page(1));
         let path = self.in_repository(&format!("commits/{commit}/check-runs?{query}"));
-        let RawRuns { check_runs } = self.get(Errand::Check, path).await?;
+        let RawRuns { check_runs } = self.get(CallPurpose::Check, path).await?;
         let is_ours = |run: &RawRun| run.name == name && run.app.as_ref().is_some_and(|of| of.id == app);
         Ok(check_runs.into_iter().filter(is_ours).max_by_key(|run| run.id))
     }
 }
 
 /// A run that shows these annotations, or gets them besides those that it has.
-fn body(name: &str, Check { status, id, summary, annotations: _ }: &Check, batch: &[Annotation]) -> Value {
+fn body(name: &str, CheckRun { status, id, summary, annotations: _ }: &CheckRun, batch: &[Annotation]) -> Value {
     let annotations: Vec<Value> = batch.iter().map(Annotation::wire).collect();
     let output = json!({"title": status.text, "summary": summary, "annotations": annotations});
     let mut body = json!({"name": name, "external_id": id, "status": "completed", "output": output});
     match status.mark {
         // It ends with a later one: what was not checked must not count as passed.
-        Mark::Pending => body["status"] = json!("in_progress"),
-        Mark::Success | Mark::Failure => body["conclusion"] = json!(status.mark),
+        HostMark::Pending => body["status"] = json!("in_progress"),
+        HostMark::Success | HostMark::Failure => body["conclusion"] = json!(status.mark),
     }
     body
 }

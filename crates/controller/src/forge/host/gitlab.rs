@@ -8,8 +8,8 @@
 
 use super::reviews::{Opened, RawUser, Shown, few};
 use super::wire::Id;
-use super::{Errand, Host, HostError, Method, Pulled};
-use crate::forge::pull::{Found, Standing, Text};
+use super::{CallPurpose, Host, HostError, Method, Pulled};
+use crate::forge::pull::{PullRequest, PullState, Text};
 use crate::manifest::ids::CommitId;
 use crate::people::review::{Review, Says};
 use crate::people::user::{Account, Being, Permission, User};
@@ -67,13 +67,13 @@ enum State {
 }
 
 impl RawRequest {
-    pub(super) fn read(self) -> Found {
-        Found {
+    pub(super) fn read(self) -> PullRequest {
+        PullRequest {
             number: self.iid,
-            standing: match self.state {
-                State::Opened | State::Locked => Standing::Open,
-                State::Merged => Standing::Merged,
-                State::Closed => Standing::Closed,
+            state: match self.state {
+                State::Opened | State::Locked => PullState::Open,
+                State::Merged => PullState::Merged,
+                State::Closed => PullState::Closed,
             },
             branch: self.source_branch,
             base: self.target_branch,
@@ -247,7 +247,7 @@ impl Host {
     pub(super) async fn pend_anew(&mut self, path: &str, name: &str, body: &Value) -> Result<(), HostError> {
         let over = json!({"state": "canceled", "name": name});
         for body in [&over, body] {
-            self.ask(Errand::Status, Method::POST, path, Some(body), None).await?;
+            self.ask(CallPurpose::Status, Method::POST, path, Some(body), None).await?;
         }
         Ok(())
     }
@@ -287,7 +287,7 @@ impl Host {
     pub(super) async fn approvals(&mut self, number: u64) -> Result<Vec<Review>, HostError> {
         let request = format!("merge_requests/{number}");
         let path = self.in_repository(&format!("{request}/approvals"));
-        let RawApprovals { approved_by } = self.get(Errand::Review, path).await?;
+        let RawApprovals { approved_by } = self.get(CallPurpose::Review, path).await?;
         let reviewers: Vec<RawReviewer> = self.all(&format!("{request}/reviewers")).await?;
         let notes: Vec<RawNote> = self.all(&format!("{request}/notes?activity_filter=only_activity")).await?;
         let versions: Vec<RawVersion> = self.all(&format!("{request}/versions")).await?;
@@ -309,7 +309,7 @@ impl Host {
     /// One commit.
     pub(super) async fn showing(&mut self, commit: &CommitId) -> Result<Shown, HostError> {
         let path = self.in_repository(&format!("repository/commits/{commit}?stats=false"));
-        let commit = self.get(Errand::Review, path).await?;
+        let commit = self.get(CallPurpose::Review, path).await?;
         self.made(commit).await
     }
 
@@ -342,7 +342,7 @@ impl Host {
         }
         let path = format!("{}/{}", self.site.owner, self.site.name);
         let query = json!({"query": AUTHOR, "variables": {"path": path, "sha": commit}});
-        let answer = self.ask(Errand::Review, Method::POST, GRAPHQL, Some(&query), None).await?;
+        let answer = self.ask(CallPurpose::Review, Method::POST, GRAPHQL, Some(&query), None).await?;
         let told: Value = answer.read()?;
         // Without the right to see the commit, or with a mistake in the query, there is no such field.
         let author = told.pointer("/data/project/repository/commit").and_then(|commit| commit.get("author"));
@@ -367,7 +367,7 @@ impl Host {
             public_email: Option<String>,
         }
         let query: String = byte_serialize(address.as_bytes()).collect();
-        let found: Vec<RawOwner> = self.get(Errand::Review, format!("users?search={query}&per_page=100")).await?;
+        let found: Vec<RawOwner> = self.get(CallPurpose::Review, format!("users?search={query}&per_page=100")).await?;
         // Names are searched through as well.
         let has_it = |owner: &&RawOwner| {
             [&owner.email, &owner.public_email].into_iter().flatten().any(|known| known.eq_ignore_ascii_case(address))
@@ -378,14 +378,14 @@ impl Host {
     /// What a user is, and may do now.
     pub(super) async fn member(&mut self, user: &User) -> Result<Account, HostError> {
         let path = self.in_repository(&format!("members/all/{}", user.id));
-        let found = self.get::<RawMember>(Errand::Review, path).await;
+        let found = self.get::<RawMember>(CallPurpose::Review, path).await;
         let member = self.there(found).await?;
         let permission = member.map_or(Permission::None, |member| member.permission((self.now)()));
         Ok(Account { being: self.profile(user).await?.being(), permission })
     }
 
     async fn profile(&mut self, user: &User) -> Result<RawProfile, HostError> {
-        self.get(Errand::Review, format!("users/{}", user.id)).await
+        self.get(CallPurpose::Review, format!("users/{}", user.id)).await
     }
 
     /// Who closed a merge request last.

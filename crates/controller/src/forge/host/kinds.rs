@@ -1,6 +1,6 @@
 //! Where the hosts differ in words: paths, queries and fields.
 
-use super::{Host, Mark, Me, Method, Status};
+use super::{Host, HostMark, Me, Method, Status};
 use crate::forge::pull::Text;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::CommitId;
@@ -165,9 +165,9 @@ impl HostKind {
             Self::Gitea | Self::Github => json!({"state": mark, "description": text, "context": name}),
             Self::Gitlab => {
                 let state = match mark {
-                    Mark::Pending => "pending",
-                    Mark::Success => "success",
-                    Mark::Failure => "failed",
+                    HostMark::Pending => "pending",
+                    HostMark::Success => "success",
+                    HostMark::Failure => "failed",
                 };
                 json!({"state": state, "description": text, "name": name})
             }

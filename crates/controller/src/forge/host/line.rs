@@ -20,10 +20,10 @@ use url::Url;
 const AGENT: &str = concat!("tidegate/", env!("CARGO_PKG_VERSION"));
 
 /// What brings a request to a Git host, and its answer back: the network, or a host in this process. It follows no redirect.
-pub type Carrier = BoxCloneSyncService<Request<Bytes>, Response<Body>, BoxError>;
+pub type HttpTransport = BoxCloneSyncService<Request<Bytes>, Response<Body>, BoxError>;
 
 /// The network.
-pub(super) fn network() -> Result<Carrier, reqwest::Error> {
+pub(super) fn network() -> Result<HttpTransport, reqwest::Error> {
     // The token goes nowhere else.
     let client = Client::builder().redirect(Policy::none()).build()?;
     Ok(BoxCloneSyncService::new(service_fn(move |request: Request<Bytes>| {
@@ -37,7 +37,7 @@ pub(super) fn network() -> Result<Carrier, reqwest::Error> {
 
 /// The way to a host's API, for one who is let in by this.
 pub(super) struct Line<'a> {
-    pub(super) carrier: &'a Carrier,
+    pub(super) transport: &'a HttpTransport,
     pub(super) site: &'a PullHost,
     pub(super) bearer: &'a SecretString,
 }
@@ -54,7 +54,7 @@ impl Line<'_> {
         let away = |why: String| HostError::Away { doing: doing.clone(), why };
         let request = self.request(method, path, body, etag).map_err(|error| away(causes(error.as_ref())))?;
         let exchange = async {
-            let (head, body) = self.carrier.clone().oneshot(request).await?.into_parts();
+            let (head, body) = self.transport.clone().oneshot(request).await?.into_parts();
             Ok::<_, BoxError>((head, whole(body).await?))
         };
         let late = |_| away(format!("no answer within {} s", PATIENCE.as_secs()));

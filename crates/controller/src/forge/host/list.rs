@@ -3,8 +3,8 @@
 
 use super::gitlab::RawRequest;
 use super::wire::RawPull;
-use super::{Answer, ETAG, Errand, Host, HostError, LINK, Me, Method, PAGES};
-use crate::forge::pull::{Found, Standing, Text};
+use super::{Answer, CallPurpose, ETAG, Host, HostError, LINK, Me, Method, PAGES};
+use crate::forge::pull::{PullRequest, PullState, Text};
 use crate::manifest::installation::HostKind;
 use crate::record::state::Time;
 use chrono::TimeDelta;
@@ -19,7 +19,7 @@ const ANEW: TimeDelta = TimeDelta::minutes(10);
 #[derive(Default)]
 pub(super) struct Listed {
     /// Those that are open, and whatever is among those that changed last.
-    pulls: BTreeMap<u64, Found>,
+    pulls: BTreeMap<u64, PullRequest>,
     /// What tells the list of those from a newer one.
     etag: Option<String>,
     /// When the latest change was made that is known.
@@ -31,7 +31,7 @@ pub(super) struct Listed {
 struct Page {
     etag: Option<String>,
     /// Each with the time of its last change.
-    pulls: Vec<(Option<Time>, Found)>,
+    pulls: Vec<(Option<Time>, PullRequest)>,
     is_last: bool,
 }
 
@@ -55,7 +55,7 @@ impl Host {
     ///
     /// # Errors
     /// As [`HostError`] says. A list of which a part is missing is an error.
-    pub async fn open(&mut self) -> Result<Vec<Found>, HostError> {
+    pub async fn open(&mut self) -> Result<Vec<PullRequest>, HostError> {
         let (me, now) = (self.me().await?, (self.now)());
         if self.listed.whole.is_some_and(|read| now - read < ANEW) {
             self.changes(&me).await?;
@@ -64,7 +64,7 @@ impl Host {
             self.changes(&me).await?;
             self.whole(&me, now).await?;
         }
-        let open = self.listed.pulls.values().rev().filter(|found| found.standing == Standing::Open);
+        let open = self.listed.pulls.values().rev().filter(|found| found.state == PullState::Open);
         Ok(open.cloned().collect())
     }
 
@@ -73,9 +73,13 @@ impl Host {
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub async fn closed(&mut self, branch: &str, wanted: impl Fn(&Found) -> bool) -> Result<Vec<Found>, HostError> {
-        let is_it = |found: &&Found| found.standing != Standing::Open && found.branch == branch && wanted(found);
-        let seen: Vec<Found> = self.listed.pulls.values().rev().filter(is_it).cloned().collect();
+    pub async fn closed(
+        &mut self,
+        branch: &str,
+        wanted: impl Fn(&PullRequest) -> bool,
+    ) -> Result<Vec<PullRequest>, HostError> {
+        let is_it = |found: &&PullRequest| found.state != PullState::Open && found.branch == branch && wanted(found);
+        let seen: Vec<PullRequest> = self.listed.pulls.values().rev().filter(is_it).cloned().collect();
         if !seen.is_empty() {
             return Ok(seen);
         }
@@ -83,7 +87,7 @@ impl Host {
         let query = self.site.kind.closed(&self.site.owner, &me, branch);
         for page in 1..=BRANCH_PAGES {
             let Page { pulls, is_last, .. } = self.page(&query, page).await?;
-            let found: Vec<Found> = pulls.into_iter().map(|(_, found)| found).filter(&wanted).collect();
+            let found: Vec<PullRequest> = pulls.into_iter().map(|(_, found)| found).filter(&wanted).collect();
             if !found.is_empty() || is_last {
                 return Ok(found);
             }
@@ -95,11 +99,11 @@ impl Host {
     ///
     /// # Errors
     /// As [`HostError`] says.
-    pub async fn others(&mut self, branch: &str, base: &str) -> Result<Vec<Found>, HostError> {
+    pub async fn others(&mut self, branch: &str, base: &str) -> Result<Vec<PullRequest>, HostError> {
         let Me { ids, .. } = self.me().await?;
-        let is_it = |found: &Found| {
+        let is_it = |found: &PullRequest| {
             let leads = found.repository == Some(ids.repository) && found.branch == branch && found.base == base;
-            leads && found.standing == Standing::Open && found.author != Some(ids.user)
+            leads && found.state == PullState::Open && found.author != Some(ids.user)
         };
         let query = self.site.kind.anybodys(&self.site.owner, branch);
         let mut others = Vec::new();
@@ -136,7 +140,7 @@ impl Host {
             return Ok(News::None);
         };
         let (etag, until) = (page.etag.take(), page.changed().max());
-        let mut pulls: BTreeMap<u64, Found> = BTreeMap::new();
+        let mut pulls: BTreeMap<u64, PullRequest> = BTreeMap::new();
         for next in 2_usize.. {
             // While not all are known, they are read besides.
             let is_known = self.listed.whole.is_none() || page.changed().any(|at| Some(at) < self.listed.until);
@@ -151,7 +155,7 @@ impl Host {
         }
         let known = &mut self.listed;
         let is_news = pulls.iter().any(|(number, found)| known.pulls.get(number) != Some(found));
-        known.pulls.retain(|_, found| found.standing == Standing::Open);
+        known.pulls.retain(|_, found| found.state == PullState::Open);
         known.pulls.extend(pulls);
         (known.etag, known.until) = (etag, until.or(known.until));
         Ok(if is_news { News::Some } else { News::None })
@@ -167,7 +171,7 @@ impl Host {
         let kind = self.site.kind;
         let path = self.in_repository(&format!("{}?{query}&{}", kind.pulls(), kind.page(page)));
         let is_known = etag.is_some();
-        let answer = self.ask(Errand::List, Method::GET, &path, None, etag).await?;
+        let answer = self.ask(CallPurpose::List, Method::GET, &path, None, etag).await?;
         if answer.status == 304 {
             return if is_known {
                 Ok(None)
@@ -184,9 +188,9 @@ impl Host {
     }
 
     /// What others write in theirs is of no use to us, and may be long: it is not kept.
-    fn read_pulls(&self, answer: &Answer) -> Result<Vec<(Option<Time>, Found)>, HostError> {
+    fn read_pulls(&self, answer: &Answer) -> Result<Vec<(Option<Time>, PullRequest)>, HostError> {
         let own = self.me.as_ref().map(|me| me.ids.user);
-        let mut all: Vec<(Option<Time>, Found)> = match self.site.kind {
+        let mut all: Vec<(Option<Time>, PullRequest)> = match self.site.kind {
             HostKind::Gitea | HostKind::Github => {
                 let pulls = answer.read::<Vec<RawPull>>()?.into_iter();
                 pulls.map(|pull| (pull.updated_at, pull.read())).collect()

@@ -2,7 +2,7 @@
 //!
 //! Anybody may open one: all that an answer says of it is foreign, but for the number of the user who wrote a comment.
 
-use super::{Answer, ETAG, Errand, Host, HostError, LINK, Method, gitlab};
+use super::{Answer, CallPurpose, ETAG, Host, HostError, LINK, Method, gitlab};
 use crate::forge::settings::escaped;
 use crate::manifest::ids::CommitId;
 use crate::manifest::installation::HostKind;
@@ -32,7 +32,7 @@ pub struct Offers {
 
 /// What we have said of a pull request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
+pub struct Comment {
     /// The number of the comment.
     pub id: u64,
     /// What it says.
@@ -128,7 +128,7 @@ impl Host {
     pub async fn offers(&mut self, base: &str, seen: &mut Offers) -> Result<Vec<Offer>, HostError> {
         let kind = self.site.kind;
         let path = self.in_repository(&format!("{}?{}&{}", kind.pulls(), kind.offers(base), kind.page(1)));
-        let answer = self.ask(Errand::List, Method::GET, &path, None, seen.etag.clone()).await?;
+        let answer = self.ask(CallPurpose::List, Method::GET, &path, None, seen.etag.clone()).await?;
         if answer.status == 304 {
             return Ok(seen.known.clone());
         }
@@ -150,15 +150,15 @@ impl Host {
     ///
     /// # Errors
     /// As [`HostError`] says. A list of which a part is missing is an error.
-    pub async fn said(&mut self, number: u64, begins: &str) -> Result<Option<Said>, HostError> {
+    pub async fn said(&mut self, number: u64, begins: &str) -> Result<Option<Comment>, HostError> {
         let user = self.ids().await?.user;
         for page in 1..=PAGES {
             let kind = self.site.kind;
             let path = self.in_repository(&format!("{}?{}{}", kind.comments(number), kind.said(), kind.page(page)));
-            let answer = self.ask(Errand::Comment, Method::GET, &path, None, None).await?;
+            let answer = self.ask(CallPurpose::Comment, Method::GET, &path, None, None).await?;
             let found: Vec<RawComment> = answer.read()?;
             let ours = found.into_iter().filter(|comment| comment.by() == Some(user));
-            let mut said = ours.map(|RawComment { id, body, .. }| Said { id, body: body.unwrap_or_default() });
+            let mut said = ours.map(|RawComment { id, body, .. }| Comment { id, body: body.unwrap_or_default() });
             if let Some(said) = said.find(|said| said.body.starts_with(begins)) {
                 return Ok(Some(said));
             }
@@ -178,7 +178,7 @@ impl Host {
     pub async fn rephrase(&mut self, number: u64, comment: u64, what: &str) -> Result<(), HostError> {
         let kind = self.site.kind;
         let path = self.in_repository(&kind.comment(number, comment));
-        self.ask(Errand::Comment, kind.changing(), &path, Some(&json!({"body": what})), None).await.map(drop)
+        self.ask(CallPurpose::Comment, kind.changing(), &path, Some(&json!({"body": what})), None).await.map(drop)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What lets in to a Git host.
 
-use super::{App, Carrier, Count, HostError, Now, Token};
+use super::{AppAuth, Count, HostError, HttpTransport, Now, Token};
 use crate::git::{Lent, Refusal};
 use crate::manifest::installation::{Access, PullHost};
 use secrecy::SecretString;
@@ -13,7 +13,7 @@ pub enum Pass {
     /// A token, read from its file each time.
     Token(PathBuf),
     /// A GitHub App.
-    App(Arc<App>),
+    App(Arc<AppAuth>),
 }
 
 impl Pass {
@@ -24,16 +24,16 @@ impl Pass {
     pub fn new(site: &PullHost, now: Now) -> Result<Self, reqwest::Error> {
         Ok(match &site.access {
             Access::Token(file) => Self::Token(file.clone()),
-            Access::App(app) => Self::App(Arc::new(App::new(site, app, now)?)),
+            Access::App(app) => Self::App(Arc::new(AppAuth::new(site, app, now)?)),
         })
     }
 
     /// The same, over whatever brings requests to the host.
     #[must_use]
-    pub fn over(carrier: Carrier, site: &PullHost, now: Now) -> Self {
+    pub fn over(transport: HttpTransport, site: &PullHost, now: Now) -> Self {
         match &site.access {
             Access::Token(file) => Self::Token(file.clone()),
-            Access::App(app) => Self::App(Arc::new(App::over(carrier, site, app, now))),
+            Access::App(app) => Self::App(Arc::new(AppAuth::over(transport, site, app, now))),
         }
     }
 

@@ -4,7 +4,7 @@
 //! host) is nobody.
 
 use super::wire::Id;
-use super::{Errand, Host, HostError, LINK, Method, PAGES};
+use super::{CallPurpose, Host, HostError, LINK, Method, PAGES};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId};
 use crate::manifest::installation::HostKind;
@@ -212,7 +212,7 @@ impl Host {
         let pull = match (&pull.merged_by, self.site.kind) {
             (None, HostKind::Github) => {
                 let path = self.in_repository(&format!("pulls/{}", pull.number));
-                self.get::<RawMerged>(Errand::Review, path).await?
+                self.get::<RawMerged>(CallPurpose::Review, path).await?
             }
             _ => pull,
         };
@@ -284,7 +284,7 @@ impl Host {
             return self.all(&format!("commits/{commit}/pulls")).await;
         }
         let path = self.in_repository(&format!("commits/{commit}/pull"));
-        let found = self.get(Errand::Review, path).await;
+        let found = self.get(CallPurpose::Review, path).await;
         Ok(self.there(found).await?.into_iter().collect())
     }
 
@@ -303,7 +303,7 @@ impl Host {
             HostKind::Gitlab => format!("repository/files/{}?ref={commit}", path.as_str().replace('/', "%2F")),
         };
         let path = self.in_repository(&path);
-        let found = self.get::<RawFile>(Errand::Review, path).await;
+        let found = self.get::<RawFile>(CallPurpose::Review, path).await;
         self.there(found).await.map(|file| file.map(|file| file.sha))
     }
 
@@ -313,7 +313,7 @@ impl Host {
         match found {
             Err(HostError::Refused { status: 404, .. }) => {
                 let repository = self.in_repository("");
-                self.get::<Id>(Errand::Review, repository).await.map(|_| None)
+                self.get::<Id>(CallPurpose::Review, repository).await.map(|_| None)
             }
             found => found.map(Some),
         }
@@ -364,7 +364,7 @@ impl Host {
             HostKind::Github => format!("commits/{commit}"),
             HostKind::Gitlab => return self.showing(commit).await,
         };
-        self.get::<RawCommit>(Errand::Review, self.in_repository(&path)).await.map(RawCommit::read)
+        self.get::<RawCommit>(CallPurpose::Review, self.in_repository(&path)).await.map(RawCommit::read)
     }
 
     /// What users may do now.
@@ -396,7 +396,7 @@ impl Host {
 
     async fn permission(&mut self, user: &User) -> Result<Permission, HostError> {
         let path = self.in_repository(&format!("collaborators/{}/permission", user.login));
-        match (self.get::<RawPermission>(Errand::Review, path).await, self.site.kind) {
+        match (self.get::<RawPermission>(CallPurpose::Review, path).await, self.site.kind) {
             (Ok(RawPermission { permission }), _) => Ok(match permission.as_str() {
                 "owner" | "admin" => Permission::Admin,
                 "write" => Permission::Write,
@@ -410,7 +410,7 @@ impl Host {
             // Gitea tells it to administrators of the repository alone; who can be assigned may write.
             (Err(HostError::Refused { status: 403, .. }), HostKind::Gitea) => {
                 let path = self.in_repository("assignees");
-                let all: Vec<RawUser> = self.get(Errand::Review, path).await?;
+                let all: Vec<RawUser> = self.get(CallPurpose::Review, path).await?;
                 let may_write = all.iter().filter_map(RawUser::read).any(|other| other == *user);
                 Ok(if may_write { Permission::Write } else { Permission::None })
             }
@@ -436,7 +436,7 @@ impl Host {
         let closer = match self.site.kind {
             HostKind::Github => {
                 let path = self.in_repository(&format!("issues/{number}"));
-                self.get::<Issue>(Errand::Review, path).await?.closed_by
+                self.get::<Issue>(CallPurpose::Review, path).await?.closed_by
             }
             HostKind::Gitea => {
                 let all: Vec<Event> = self.all(&format!("issues/{number}/timeline")).await?;
@@ -470,7 +470,7 @@ impl Host {
         for page in 1..=PAGES {
             let joint = if what.contains('?') { '&' } else { '?' };
             let path = self.in_repository(&format!("{what}{joint}{}", self.site.kind.page(page)));
-            let answer = self.ask(Errand::Review, Method::GET, &path, None, None).await?;
+            let answer = self.ask(CallPurpose::Review, Method::GET, &path, None, None).await?;
             let some: Vec<T> = answer.read::<Option<Vec<T>>>()?.unwrap_or_default();
             let link = answer.headers.get(LINK).and_then(|value| value.to_str().ok());
             let is_last = match self.site.kind {

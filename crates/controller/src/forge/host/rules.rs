@@ -1,7 +1,7 @@
 //! What a Git host says of itself: the rules of branches, what our account may do, who is told of pushes. Asked by our own
 //! account, to which a host may hide some of it.
 
-use super::{Errand, Host, HostError, Method, gitlab};
+use super::{CallPurpose, Host, HostError, Method, gitlab};
 use crate::forge::settings::escaped;
 use crate::manifest::installation::HostKind;
 use crate::people::branch::Rules;
@@ -25,7 +25,7 @@ pub struct Permissions {
 
 /// A webhook of the repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hook {
+pub struct HostWebhook {
     /// Where it leads.
     pub url: String,
     /// Whether it tells of pushes.
@@ -169,7 +169,7 @@ impl Host {
     /// # Errors
     /// As [`HostError`] says.
     pub async fn permissions(&mut self) -> Result<Option<Permissions>, HostError> {
-        let (errand, path) = (Errand::Protection, self.in_repository(""));
+        let (errand, path) = (CallPurpose::Protection, self.in_repository(""));
         Ok(match self.site.kind {
             HostKind::Gitea | HostKind::Github => self.get::<RawRepository>(errand, path).await?.permissions,
             HostKind::Gitlab => self.get::<gitlab::RawProject>(errand, path).await?.permissions(),
@@ -180,15 +180,15 @@ impl Host {
     ///
     /// # Errors
     /// As [`HostError`] says; `Refused` also where our account may not know.
-    pub async fn hooks(&mut self) -> Result<Vec<Hook>, HostError> {
+    pub async fn hooks(&mut self) -> Result<Vec<HostWebhook>, HostError> {
         let path = self.in_repository(&format!("hooks?{}", self.site.kind.page(1)));
         Ok(match self.site.kind {
             HostKind::Gitea | HostKind::Github => {
-                let found: Vec<RawHook> = self.get(Errand::Protection, path).await?;
+                let found: Vec<RawHook> = self.get(CallPurpose::Protection, path).await?;
                 found.into_iter().filter(|hook| hook.active).map(RawHook::read).collect()
             }
             HostKind::Gitlab => {
-                let found: Vec<gitlab::RawHook> = self.get(Errand::Protection, path).await?;
+                let found: Vec<gitlab::RawHook> = self.get(CallPurpose::Protection, path).await?;
                 found.into_iter().filter_map(gitlab::RawHook::read).collect()
             }
         })
@@ -204,7 +204,7 @@ impl Host {
     pub(super) async fn again<T: DeserializeOwned>(&mut self, path: String) -> Result<T, HostError> {
         let path = self.in_repository(&path);
         let etag = self.known.get(&path).map(|(etag, _)| etag.clone());
-        let mut answer = self.ask(Errand::Protection, Method::GET, &path, None, etag).await?;
+        let mut answer = self.ask(CallPurpose::Protection, Method::GET, &path, None, etag).await?;
         if answer.status == 304 {
             let known = self.known.get(&path).map(|(_, body)| body.clone());
             answer.body = known.ok_or_else(|| answer.unusable("not modified, though nothing is known of it"))?;
@@ -245,11 +245,11 @@ fn of_classic(RawProtection { required_pull_request_reviews, restrictions }: &Ra
 }
 
 impl RawHook {
-    fn read(self) -> Hook {
+    fn read(self) -> HostWebhook {
         let last = self
             .last_response
             .map(|RawResponse { code, status, message }| (code, plain(&message.or(status).unwrap_or_default())));
         let tells = |of: &str| self.events.iter().any(|event| event == of || event == "*");
-        Hook { url: plain(&self.config.url), pushes: tells("push"), pulls: tells("pull_request"), last }
+        HostWebhook { url: plain(&self.config.url), pushes: tells("push"), pulls: tells("pull_request"), last }
     }
 }

@@ -5,10 +5,10 @@
 use super::gitlab::RawMember;
 use super::reviews::RawUser;
 use super::wire::Id;
-use super::{Errand, Host, HostError, Method, PullHost};
+use super::{CallPurpose, Host, HostError, Method, PullHost};
 use crate::forge::settings::escaped;
 use crate::manifest::installation::{Access, HostKind};
-use crate::manifest::proof::Rule;
+use crate::manifest::proof::ApprovalRule;
 use crate::manifest::team::{Team, either};
 use crate::people::user::{Permission, User};
 use serde::Deserialize;
@@ -28,7 +28,11 @@ impl Host {
     ///
     /// # Errors
     /// As [`HostError`] says; also if a team is not there, or may not be seen.
-    pub async fn teams(&mut self, rule: &Rule, people: BTreeSet<User>) -> Result<BTreeMap<User, Team>, HostError> {
+    pub async fn teams(
+        &mut self,
+        rule: &ApprovalRule,
+        people: BTreeSet<User>,
+    ) -> Result<BTreeMap<User, Team>, HostError> {
         let (mut left, mut found, teams) = (people, BTreeMap::new(), rule.teams());
         left.retain(|user| !rule.names(&user.login));
         if !teams.is_empty() && left.len() > PEOPLE {
@@ -56,7 +60,7 @@ impl Host {
     ///
     /// # Errors
     /// As [`HostError`] says.
-    pub async fn objection(&mut self, rule: &Rule, user: &User) -> Result<Option<String>, HostError> {
+    pub async fn objection(&mut self, rule: &ApprovalRule, user: &User) -> Result<Option<String>, HostError> {
         if !self.may_write(user).await? {
             return Ok(Some(format!("{user} may not write to the repository")));
         }
@@ -98,7 +102,7 @@ impl Host {
         let PullHost { owner, name, .. } = &self.site;
         let place = format!("orgs/{}/teams/{}", team.owner(), team.name());
         let path = format!("{place}/repos/{owner}/{name}");
-        let answer = self.ask(Errand::Review, Method::GET, &path, None, None).await?;
+        let answer = self.ask(CallPurpose::Review, Method::GET, &path, None, None).await?;
         // A yes has nothing in it, or the repository.
         if answer.status != 204 {
             let Id { id: _ } = answer.read()?;
@@ -108,10 +112,10 @@ impl Host {
 
     async fn of_gitea(&mut self, team: &Team) -> Result<Vec<String>, HostError> {
         let path = self.in_repository(&format!("teams/{}", team.name()));
-        let Id { id } = self.get(Errand::Review, path).await?;
+        let Id { id } = self.get(CallPurpose::Review, path).await?;
         let place = format!("teams/{id}");
         // Of a team that we may not look into it says 404 to any member.
-        let Id { id: _ } = self.get(Errand::Review, place.clone()).await?;
+        let Id { id: _ } = self.get(CallPurpose::Review, place.clone()).await?;
         Ok(vec![place])
     }
 
@@ -120,7 +124,7 @@ impl Host {
         let (path, mut places) = (team.path(), Vec::new());
         for (end, _) in path.match_indices('/').chain([(path.len(), "")]).rev() {
             let place = format!("groups/{}", path[..end].replace('/', "%2F"));
-            let Id { id: _ } = self.get(Errand::Review, place.clone()).await?;
+            let Id { id: _ } = self.get(CallPurpose::Review, place.clone()).await?;
             places.push(place);
         }
         Ok(places)
@@ -141,15 +145,15 @@ impl Host {
         let found = match self.site.kind {
             HostKind::Github => {
                 let membership =
-                    self.get::<RawMembership>(Errand::Review, format!("{place}/memberships/{login}")).await;
+                    self.get::<RawMembership>(CallPurpose::Review, format!("{place}/memberships/{login}")).await;
                 membership.map(|membership| membership.state == "active")
             }
             HostKind::Gitea => {
-                let member = self.get::<RawUser>(Errand::Review, format!("{place}/members/{login}")).await;
+                let member = self.get::<RawUser>(CallPurpose::Review, format!("{place}/members/{login}")).await;
                 member.map(|member| member.read().as_ref() == Some(user))
             }
             HostKind::Gitlab => {
-                let member = self.get::<RawMember>(Errand::Review, format!("{place}/members/{}", user.id)).await;
+                let member = self.get::<RawMember>(CallPurpose::Review, format!("{place}/members/{}", user.id)).await;
                 member.map(|member| member.permission((self.now)()) > Permission::None)
             }
         };

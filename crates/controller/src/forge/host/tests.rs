@@ -3,7 +3,7 @@
 use super::testing::github::{self, sha};
 use super::testing::{Fault, REPOSITORY, Server, USER};
 use super::*;
-use crate::forge::pull::Standing;
+use crate::forge::pull::PullState;
 use crate::people::review::Says;
 use crate::people::user::{Being, Permission, User};
 use crate::record::fixture::time;
@@ -20,7 +20,7 @@ const KINDS: [HostKind; 2] = [HostKind::Github, HostKind::Gitlab];
 struct Client {
     server: Server,
     host: Host,
-    fates: Arc<Mutex<Vec<(Errand, Fate)>>>,
+    fates: Arc<Mutex<Vec<(CallPurpose, CallOutcome)>>>,
     dir: tempfile::TempDir,
 }
 
@@ -44,7 +44,7 @@ impl Client {
     }
 
     /// Takes what was counted.
-    fn counted(&self) -> Vec<Fate> {
+    fn counted(&self) -> Vec<CallOutcome> {
         std::mem::take(&mut *self.fates.lock().unwrap()).into_iter().map(|(_, fate)| fate).collect()
     }
 
@@ -59,7 +59,7 @@ impl Client {
     }
 }
 
-fn numbers(found: &[Found]) -> Vec<u64> {
+fn numbers(found: &[PullRequest]) -> Vec<u64> {
     found.iter().map(|found| found.number).collect()
 }
 
@@ -84,7 +84,7 @@ async fn attack_85_a_list_of_which_a_part_is_missing_is_no_list() {
         assert!(matches!(client.host.open().await, Err(HostError::Unusable { .. })));
         let (asked, counted) = (client.asked(), client.counted());
         assert_eq!(asked.len(), counted.len(), "each call is counted once, whatever comes of it: {asked:?}");
-        assert_eq!(counted.last(), Some(&Fate::Failed));
+        assert_eq!(counted.last(), Some(&CallOutcome::Failed));
     }
 }
 
@@ -95,7 +95,7 @@ async fn x_13_nothing_is_asked_beyond_the_budget_or_while_the_host_wants_a_pause
         client.server.state().spent = 79;
         client.host.open().await.unwrap();
         assert_eq!(client.host.open().await, Err(HostError::Limited(60)));
-        assert_eq!((client.asked().len(), client.counted()), (2, vec![Fate::Done; 2]));
+        assert_eq!((client.asked().len(), client.counted()), (2, vec![CallOutcome::Done; 2]));
 
         for (status, headers, body) in [
             (429, vec![], "{}"),
@@ -107,7 +107,7 @@ async fn x_13_nothing_is_asked_beyond_the_budget_or_while_the_host_wants_a_pause
             assert_eq!(client.host.open().await, Err(HostError::Limited(60)));
             client.server.state().fault = None;
             assert_eq!(client.host.open().await, Err(HostError::Limited(60)));
-            assert_eq!((client.asked().len(), client.counted()), (1, vec![Fate::Limited]));
+            assert_eq!((client.asked().len(), client.counted()), (1, vec![CallOutcome::Limited]));
         }
     }
 }
@@ -133,11 +133,11 @@ async fn a_pull_request_is_made_once_changed_and_closed_with_a_reason() {
         client.host.mention(1, "why").await.unwrap();
         client.host.close(1, Some(&other)).await.unwrap();
         assert_eq!(client.server.state().comments, [("1".to_owned(), "why".to_owned())]);
-        assert_eq!(client.host.pull(1).await.unwrap().standing, Standing::Closed);
+        assert_eq!(client.host.pull(1).await.unwrap().state, PullState::Closed);
         client.server.open(USER, "x/2", "main", "");
         client.server.change(2, json!({"state": "closed", "merged_at": "2026-01-01T00:00:00Z"}));
         let closed = client.host.closed("x/2", |_| true).await.unwrap();
-        assert_eq!((numbers(&closed), closed[0].standing), (vec![2], Standing::Merged));
+        assert_eq!((numbers(&closed), closed[0].state), (vec![2], PullState::Merged));
     }
 }
 
@@ -183,7 +183,7 @@ async fn a_commit_is_said_to_stand_like_that() {
         (HostKind::Gitlab, r#"{"state":"pending","description":"seen","name":"tidegate/prod"}"#),
     ] {
         let mut client = Client::new(kind).await;
-        let (commit, status) = ("1".repeat(40), Status { mark: Mark::Pending, text: "seen".to_owned() });
+        let (commit, status) = ("1".repeat(40), Status { mark: HostMark::Pending, text: "seen".to_owned() });
         client.host.tell(&commit.parse().unwrap(), "tidegate/prod", &status).await.unwrap();
         assert_eq!(client.server.state().comments, [(commit, said.to_owned())]);
     }
@@ -193,7 +193,9 @@ async fn a_commit_is_said_to_stand_like_that() {
 async fn gitlab_takes_a_second_pending_after_the_end_of_the_first() {
     let mut client = Client::new(HostKind::Gitlab).await;
     let commit: CommitId = "1".repeat(40).parse().unwrap();
-    for (mark, text) in [(Mark::Pending, "a"), (Mark::Pending, "b"), (Mark::Success, "c"), (Mark::Failure, "d")] {
+    for (mark, text) in
+        [(HostMark::Pending, "a"), (HostMark::Pending, "b"), (HostMark::Success, "c"), (HostMark::Failure, "d")]
+    {
         client.host.tell(&commit, "t", &Status { mark, text: text.to_owned() }).await.unwrap();
     }
     let said: Vec<String> = client.server.state().comments.iter().map(|(_, said)| said.clone()).collect();
@@ -207,7 +209,8 @@ async fn gitlab_takes_a_second_pending_after_the_end_of_the_first() {
     assert_eq!(said, expected);
     // What it refuses for another reason stays refused.
     client.fails("statuses", 400, &[], "{\"message\": {\"name\": [\"is too long\"]}, \"error\": null}");
-    let error = client.host.tell(&commit, "t", &Status { mark: Mark::Pending, text: String::new() }).await.unwrap_err();
+    let error =
+        client.host.tell(&commit, "t", &Status { mark: HostMark::Pending, text: String::new() }).await.unwrap_err();
     assert!(error.to_string().contains("is too long"), "{error}");
 }
 

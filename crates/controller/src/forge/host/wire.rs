@@ -1,6 +1,6 @@
 //! What a Git host's API answers, in the words that Gitea and GitHub share.
 
-use crate::forge::pull::{Found, Standing, Text};
+use crate::forge::pull::{PullRequest, PullState, Text};
 use crate::record::state::Time;
 use serde::Deserialize;
 
@@ -57,15 +57,15 @@ impl End {
 }
 
 impl RawPull {
-    pub(super) fn read(self) -> Found {
+    pub(super) fn read(self) -> PullRequest {
         let standing = match (&self.merged_at, &self.state) {
-            (Some(_), _) => Standing::Merged,
-            (None, State::Open) => Standing::Open,
-            (None, State::Closed) => Standing::Closed,
+            (Some(_), _) => PullState::Merged,
+            (None, State::Open) => PullState::Open,
+            (None, State::Closed) => PullState::Closed,
         };
-        Found {
+        PullRequest {
             number: self.number,
-            standing,
+            state: standing,
             branch: self.head.branch().to_owned(),
             base: self.base.branch().to_owned(),
             repository: self.head.repo.map(|repo| repo.id),

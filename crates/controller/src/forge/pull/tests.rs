@@ -4,7 +4,7 @@ use super::*;
 use crate::forge::branch::Asks;
 use crate::manifest::ids::RolloutId;
 use crate::record::fixture::{commit, open, plan, revision, run, set, step, too_many};
-use crate::record::state::{Pull, Question, Run};
+use crate::record::state::{DeletionQuestion, Pull, Run};
 
 const IDS: Ids = Ids { user: 42, repository: 7 };
 const BRANCH: &str = "tidegate/prod/propose/shop/podinfo/7-07070707-half";
@@ -21,7 +21,7 @@ fn advanced(instance: &InstanceName, rollout: &RolloutId, run: &Run, plan: &Plan
     let foreseen =
         format!("{through} after your approval and not before Monday 09:00 CET (freeze xmas), done about 09:30");
     let beside = Beside {
-        serving: Some(Serving { revision: &revision(6), compare: page("compare/6666...abab") }),
+        serving: Some(ServingVersion { revision: &revision(6), compare: page("compare/6666...abab") }),
         record: page("src/branch/tidegate/prod/state/rollouts/shop/podinfo/state.yaml"),
         foreseen: Some(foreseen),
     };
@@ -38,14 +38,14 @@ fn checked(says: &[(&str, &str)]) -> Text {
     advanced(&instance, &state.metadata, run, &plan, &through)
 }
 
-fn request() -> Request {
-    Request { base: "tidegate/prod/decisions".to_owned(), head: commit(0x78), text: text("half"), rule: None }
+fn request() -> PullBody {
+    PullBody { base: "tidegate/prod/decisions".to_owned(), head: commit(0x78), text: text("half"), rule: None }
 }
 
-fn found(standing: Standing) -> Found {
-    Found {
+fn found(standing: PullState) -> PullRequest {
+    PullRequest {
         number: 3,
-        standing,
+        state: standing,
         repository: Some(IDS.repository),
         author: Some(IDS.user),
         branch: BRANCH.to_owned(),
@@ -55,7 +55,7 @@ fn found(standing: Standing) -> Found {
     }
 }
 
-fn judged(found: &[Found]) -> Verdict<'_> {
+fn judged(found: &[PullRequest]) -> PullVerdict<'_> {
     verdict(IDS, BRANCH, &request(), found)
 }
 
@@ -83,7 +83,7 @@ fn bodies_keep_within_what_hosts_take() {
     assert!(body.chars().count() < 50_000 && body.contains("- and 30 more"), "{} characters", body.chars().count());
     let (instance, rollout, run, bad, good) =
         ("prod".parse().unwrap(), "shop/podinfo".parse().unwrap(), run(7), revision(7), revision(6));
-    let request = Revert {
+    let request = RevertRequest {
         instance: &instance,
         main: "main",
         rollout: &rollout,
@@ -110,8 +110,15 @@ fn x_5_the_pull_request_to_revert() {
     let (instance, rollout, run, bad, good) =
         ("prod".parse().unwrap(), "shop/podinfo".parse().unwrap(), run(7), revision(7), revision(6));
     let why = "check error-rate: 0.2 > 0.01\n| <img src=x> [a](https://evil.example) `x` fixes #1 @ana &lt; **now**";
-    let request =
-        Revert { instance: &instance, main: "main", rollout: &rollout, run: &run, revision: &bad, stable: &good, why };
+    let request = RevertRequest {
+        instance: &instance,
+        main: "main",
+        rollout: &rollout,
+        run: &run,
+        revision: &bad,
+        stable: &good,
+        why,
+    };
     assert_eq!(request.head().asks, Asks::Revert);
     let Text { title, body } = revert(&request, &commit(0x78));
     insta::assert_snapshot!(format!("{title}\n\n{body}"));
@@ -123,8 +130,15 @@ fn no_foreign_text_begins_a_line() {
     let (instance, rollout, run, bad, good) =
         ("prod".parse().unwrap(), "shop/podinfo".parse().unwrap(), run(7), revision(7), revision(6));
     let why = "/merge\n/approve\r\n  /close\u{2028}/merge";
-    let request =
-        Revert { instance: &instance, main: "main", rollout: &rollout, run: &run, revision: &bad, stable: &good, why };
+    let request = RevertRequest {
+        instance: &instance,
+        main: "main",
+        rollout: &rollout,
+        run: &run,
+        revision: &bad,
+        stable: &good,
+        why,
+    };
     for Text { title, body } in [revert(&request, &commit(0x78)), text("half")] {
         let lines = || title.lines().chain(body.split(['\n', '\r', '\u{2028}', '\u{2029}']));
         assert!(lines().all(|line| !line.trim_start().starts_with('/')), "{title}\n{body}");
@@ -140,31 +154,31 @@ fn titles_are_cut() {
 
 #[test]
 fn x_3_a_request_is_found_before_it_is_made() {
-    assert_eq!(judged(&[]), Verdict::Missing);
-    assert_eq!(judged(&[found(Standing::Open)]), Verdict::Fine);
-    let mut windows = found(Standing::Open);
+    assert_eq!(judged(&[]), PullVerdict::Missing);
+    assert_eq!(judged(&[found(PullState::Open)]), PullVerdict::Fine);
+    let mut windows = found(PullState::Open);
     windows.text.body = windows.text.body.replace('\n', "\r\n") + "\n";
-    assert_eq!(judged(&[windows]), Verdict::Fine);
-    let mut edited = found(Standing::Open);
+    assert_eq!(judged(&[windows]), PullVerdict::Fine);
+    let mut edited = found(PullState::Open);
     edited.text.title = "approve me".to_owned();
     let edited = [edited];
-    assert_eq!(judged(&edited), Verdict::Differs(&edited[0]));
-    assert_eq!(judged(&[found(Standing::Merged)]), Verdict::Merged);
-    assert_eq!(judged(&[found(Standing::Closed), found(Standing::Open)]), Verdict::Fine);
+    assert_eq!(judged(&edited), PullVerdict::Differs(&edited[0]));
+    assert_eq!(judged(&[found(PullState::Merged)]), PullVerdict::Merged);
+    assert_eq!(judged(&[found(PullState::Closed), found(PullState::Open)]), PullVerdict::Fine);
 }
 
 #[test]
 fn x_3_what_only_looks_like_our_request_is_none() {
-    for standing in [Standing::Open, Standing::Closed, Standing::Merged] {
+    for standing in [PullState::Open, PullState::Closed, PullState::Merged] {
         let ours = || found(standing);
         for other in [
-            Found { repository: Some(8), ..ours() },
-            Found { repository: None, ..ours() },
-            Found { author: Some(43), ..ours() },
-            Found { author: None, ..ours() },
-            Found { branch: format!("{BRANCH}x"), ..ours() },
+            PullRequest { repository: Some(8), ..ours() },
+            PullRequest { repository: None, ..ours() },
+            PullRequest { author: Some(43), ..ours() },
+            PullRequest { author: None, ..ours() },
+            PullRequest { branch: format!("{BRANCH}x"), ..ours() },
         ] {
-            assert_eq!(judged(&[other]), Verdict::Missing);
+            assert_eq!(judged(&[other]), PullVerdict::Missing);
         }
     }
 }
@@ -172,49 +186,49 @@ fn x_3_what_only_looks_like_our_request_is_none() {
 /// Where one leads, whoever may write can change; it stays ours.
 #[test]
 fn x_3_a_request_that_leads_elsewhere_is_put_right_and_not_made_again() {
-    let elsewhere = |standing| [Found { base: "main".to_owned(), ..found(standing) }];
-    let open = elsewhere(Standing::Open);
-    assert_eq!(judged(&open), Verdict::Differs(&open[0]));
-    let closed = elsewhere(Standing::Closed);
-    assert_eq!(judged(&closed), Verdict::Denied(&closed[0]));
+    let elsewhere = |standing| [PullRequest { base: "main".to_owned(), ..found(standing) }];
+    let open = elsewhere(PullState::Open);
+    assert_eq!(judged(&open), PullVerdict::Differs(&open[0]));
+    let closed = elsewhere(PullState::Closed);
+    assert_eq!(judged(&closed), PullVerdict::Denied(&closed[0]));
     // There nobody reads what it says: it was no answer.
-    assert_eq!(judged(&elsewhere(Standing::Merged)), Verdict::Missing);
-    let [right, wrong] = [[found(Standing::Open)], open];
-    assert_eq!(judged(&[wrong[0].clone(), right[0].clone()]), Verdict::Fine);
+    assert_eq!(judged(&elsewhere(PullState::Merged)), PullVerdict::Missing);
+    let [right, wrong] = [[found(PullState::Open)], open];
+    assert_eq!(judged(&[wrong[0].clone(), right[0].clone()]), PullVerdict::Fine);
 }
 
 #[test]
 fn x_4_people_are_told_what_to_do_with_a_draft() {
-    let draft = |text: Text| Found { draft: true, text, ..found(Standing::Open) };
+    let draft = |text: Text| PullRequest { draft: true, text, ..found(PullState::Open) };
     let plain = [draft(request().text)];
-    assert_eq!(judged(&plain), Verdict::Differs(&plain[0]));
+    assert_eq!(judged(&plain), PullVerdict::Differs(&plain[0]));
     let told = request().on(&plain[0]);
     assert!(told.body.starts_with("> **This is a draft, so nobody can merge it.**"), "{}", told.body);
-    assert_eq!(judged(&[draft(told.clone())]), Verdict::Fine, "it is said once");
+    assert_eq!(judged(&[draft(told.clone())]), PullVerdict::Fine, "it is said once");
     // A draft by its title becomes none with the right one.
     let titled = draft(Text { title: format!("WIP: {}", told.title), ..request().text });
     assert_eq!(request().on(&titled), request().text);
-    let ready = [Found { text: told, ..found(Standing::Open) }];
-    assert_eq!((judged(&ready), request().on(&ready[0])), (Verdict::Differs(&ready[0]), request().text));
+    let ready = [PullRequest { text: told, ..found(PullState::Open) }];
+    assert_eq!((judged(&ready), request().on(&ready[0])), (PullVerdict::Differs(&ready[0]), request().text));
 }
 
 #[test]
 fn x_4_only_what_was_closed_at_this_head_is_a_no() {
-    let closed = [found(Standing::Closed)];
-    assert_eq!(judged(&closed), Verdict::Denied(&closed[0]));
+    let closed = [found(PullState::Closed)];
+    assert_eq!(judged(&closed), PullVerdict::Denied(&closed[0]));
     // Asked again after a resume, from a branch of the same name: the old no is not heard twice.
-    let again = Request { head: commit(0x79), ..request() };
-    assert_eq!(verdict(IDS, BRANCH, &again, &closed), Verdict::Missing);
+    let again = PullBody { head: commit(0x79), ..request() };
+    assert_eq!(verdict(IDS, BRANCH, &again, &closed), PullVerdict::Missing);
 }
 
 #[test]
 fn the_reason_of_an_end_is_given_once() {
-    let text = found(Standing::Open).over("`half` is approved already.").unwrap();
+    let text = found(PullState::Open).over("`half` is approved already.").unwrap();
     assert!(text.body.starts_with("> **Closed:** `half` is approved already.\n\n"), "{}", text.body);
-    assert_eq!(Found { text, ..found(Standing::Open) }.over("again"), None);
+    assert_eq!(PullRequest { text, ..found(PullState::Open) }.over("again"), None);
 }
 
-fn deletion(question: &Question) -> Text {
+fn deletion(question: &DeletionQuestion) -> Text {
     let (instance, rollout, run) = ("prod".parse().unwrap(), "shop/podinfo".parse().unwrap(), run(6));
     delete(
         &Deletion { instance: &instance, rollout: &rollout, run: &run, question, before: 0, by: None },
@@ -226,7 +240,7 @@ fn deletion(question: &Question) -> Text {
 fn x_3_the_pull_request_to_let_objects_go() {
     let Text { title, body } = deletion(&too_many(6));
     insta::assert_snapshot!(format!("{title}\n\n{body}"));
-    let Text { title, body } = deletion(&Question { successor: Some(set(7)), ..too_many(6) });
+    let Text { title, body } = deletion(&DeletionQuestion { successor: Some(set(7)), ..too_many(6) });
     insta::assert_snapshot!("x_3_the_pull_request_to_let_a_version_go", format!("{title}\n\n{body}"));
 }
 

@@ -1,15 +1,15 @@
-//! How words are proven that let a rollout go further.
+//! How decisions are proven that let a rollout go further.
 
-use super::{DecisionFile, Lacks, Unproven, Word, through};
-use crate::gate::proof::{self, Asked, Evidence, Flaw, Merged, ReviewEvidence, Wanted};
+use super::{Accepted, DecisionFile, Lacks, Unproven, through};
+use crate::gate::proof::{self, Flaw, MergedPull, ProofEvidence, ProofQuestion, Required, ReviewEvidence};
 use crate::manifest::ids::CommitId;
-use crate::manifest::proof::Rule;
+use crate::manifest::proof::ApprovalRule;
 use crate::record::state::{Approved, Proven, Time, Void};
 use crate::record::text::plain;
 use chrono::TimeDelta;
 use std::collections::BTreeMap;
 
-/// How old an answer may be by which a word counts: what people may do can change at any time.
+/// How old an answer may be by which a decision counts: what people may do can change at any time.
 const FRESH: TimeDelta = TimeDelta::seconds(60);
 /// For how long a host is left alone that did not tell all.
 const AGAIN: TimeDelta = TimeDelta::seconds(15);
@@ -20,20 +20,20 @@ const LATER: TimeDelta = TimeDelta::minutes(5);
 #[derive(Debug, Clone, Copy)]
 pub struct ApprovalVerifier<'a> {
     /// Who may approve, and how.
-    pub rule: &'a Rule,
+    pub rule: &'a ApprovalRule,
     /// The decisions branch.
     pub base: &'a str,
     /// Nothing is approved before.
     pub since: Time,
     /// What the Git host has told, or Git itself.
-    pub told: &'a BTreeMap<Asked, ReviewEvidence>,
+    pub told: &'a BTreeMap<ProofQuestion, ReviewEvidence>,
     /// The time of this tick.
     pub now: Time,
 }
 
 impl ApprovalVerifier<'_> {
-    pub(super) fn judge(&self, file: &DecisionFile, mut word: Word) -> Result<Word, Box<Unproven>> {
-        let asked = |commit: &CommitId| Asked {
+    pub(super) fn judge(&self, file: &DecisionFile, mut accepted: Accepted) -> Result<Accepted, Box<Unproven>> {
+        let asked = |commit: &CommitId| ProofQuestion {
             path: file.path.clone(),
             blob: file.blob.clone(),
             commit: commit.clone(),
@@ -44,53 +44,55 @@ impl ApprovalVerifier<'_> {
         let lacks = match judged {
             Some((asked, Ok((merged, by)))) => {
                 let names: Vec<&str> = by.iter().map(|by| by.login.as_str()).collect();
-                word.consumed.by = plain(&names.join(", "));
-                word.consumed.proof = match merged {
+                accepted.consumed.by = plain(&names.join(", "));
+                accepted.consumed.proof = match merged {
                     None => "signature",
                     Some(_) if by.iter().all(|by| by.review.is_none()) => "merge",
                     Some(_) => "review",
                 }
                 .to_owned();
-                word.consumed.proven = Some(Proven {
+                accepted.consumed.proven = Some(Proven {
                     pull: merged.map(|merged| merged.number),
                     head: merged.map_or(&asked.commit, |merged| &merged.head).clone(),
                     commit: asked.commit.clone(),
-                    through: through(&word.decision.action).cloned(),
+                    through: through(&accepted.decision.action).cloned(),
                     by,
                 });
-                return Ok(word);
+                return Ok(accepted);
             }
             Some((_, Err(lacks))) => lacks,
             None => Lacks::Proof([Flaw::Incomplete("Git does not tell how the file came".to_owned())].into()),
         };
         if let Lacks::Proof(flaws) = &lacks {
-            let through = through(&word.decision.action).cloned();
-            word.consumed.void = Some(Void { why: plain(&proof::said(flaws)), through, head: None });
+            let through = through(&accepted.decision.action).cloned();
+            accepted.consumed.void = Some(Void { why: plain(&proof::said(flaws)), through, head: None });
         }
-        Err(Box::new(Unproven { word, asked, lacks }))
+        Err(Box::new(Unproven { accepted, asked, lacks }))
     }
 
-    /// What is known of a word's proof: who has approved the pull request that brought it, or signed the commit that did.
+    /// What is known of a decision's proof: who has approved the pull request that brought it, or signed the commit that did.
     ///
     /// # Errors
     /// What it lacks.
-    pub fn verdict(&self, asked: &Asked) -> Result<(Option<&Merged>, Vec<Approved>), Lacks> {
+    pub fn verdict(&self, asked: &ProofQuestion) -> Result<(Option<&MergedPull>, Vec<Approved>), Lacks> {
         let fresh = |told: &&ReviewEvidence| {
-            let pause = if matches!(told.evidence, Evidence::Unseen(_)) { LATER } else { TimeDelta::zero() };
+            let pause = if matches!(told.evidence, ProofEvidence::Unseen(_)) { LATER } else { TimeDelta::zero() };
             self.now - told.at <= pause + FRESH
         };
         let Some(ReviewEvidence { evidence, at }) = self.told.get(asked).filter(fresh) else {
             return Err(Lacks::Answer);
         };
         let file = (&asked.path, &asked.blob);
-        let wanted = Wanted { base: self.base, file, since: self.since, rule: self.rule };
+        let wanted = Required { base: self.base, file, since: self.since, rule: self.rule };
         match (evidence, proof::prove(&wanted, evidence)) {
-            (Evidence::Incomplete(why), _) => Err(Lacks::Knowledge(why.clone(), *at + AGAIN)),
-            (Evidence::Unseen(why), _) => Err(Lacks::Knowledge(why.clone(), *at + LATER)),
-            (Evidence::Merged(merged), Ok(by)) => Ok((Some(merged), by)),
-            (Evidence::Signed(_), Ok(by)) => Ok((None, by)),
-            (Evidence::Merged(_) | Evidence::Signed(_) | Evidence::Pushed, Err(flaws)) => Err(Lacks::Proof(flaws)),
-            (Evidence::Pushed, Ok(_)) => Err(Lacks::Proof([Flaw::Pushed].into())),
+            (ProofEvidence::Incomplete(why), _) => Err(Lacks::Knowledge(why.clone(), *at + AGAIN)),
+            (ProofEvidence::Unseen(why), _) => Err(Lacks::Knowledge(why.clone(), *at + LATER)),
+            (ProofEvidence::Merged(merged), Ok(by)) => Ok((Some(merged), by)),
+            (ProofEvidence::Signed(_), Ok(by)) => Ok((None, by)),
+            (ProofEvidence::Merged(_) | ProofEvidence::Signed(_) | ProofEvidence::Pushed, Err(flaws)) => {
+                Err(Lacks::Proof(flaws))
+            }
+            (ProofEvidence::Pushed, Ok(_)) => Err(Lacks::Proof([Flaw::Pushed].into())),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Whether a signature proves a decision, where no Git host with reviews can: made by somebody on the installation's list of allowed
 //! signers whom the policy names, over the commit that brought the decision and nothing else, and by no one who made the version.
 
-use super::{Approved, Flaw, Wanted, others};
+use super::{Approved, Flaw, Required, others};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId};
 use crate::record::state::Time;
@@ -33,7 +33,7 @@ pub struct Signer {
 }
 
 /// Who has approved, if that is proven; else all that is wrong.
-pub(super) fn prove(wanted: &Wanted<'_>, signed: &Signed) -> Result<Vec<Approved>, BTreeSet<Flaw>> {
+pub(super) fn prove(wanted: &Required<'_>, signed: &Signed) -> Result<Vec<Approved>, BTreeSet<Flaw>> {
     let mut flaws: BTreeSet<Flaw> = others(wanted, &signed.changes).map(Flaw::SignedMore).collect();
     let signer = match &signed.by {
         Ok(signer) => signer,
@@ -73,9 +73,9 @@ pub(super) fn prove(wanted: &Wanted<'_>, signed: &Signed) -> Result<Vec<Approved
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Evidence, prove};
+    use super::super::{ProofEvidence, prove};
     use super::*;
-    use crate::manifest::proof::{By, Rule};
+    use crate::manifest::proof::{ApprovalRule, By};
     use crate::manifest::raw::Trust;
     use crate::record::fixture::{commit, time};
 
@@ -99,15 +99,16 @@ mod tests {
         }
     }
 
-    fn rule() -> Rule {
+    fn rule() -> ApprovalRule {
         let approvers = names(&["ana@example.org", "ben@example.org"]);
-        Rule { approvers, approvals: 1, trust: Trust::Reviews, by: By::Signatures }
+        ApprovalRule { approvers, approvals: 1, trust: Trust::Reviews, by: By::Signatures }
     }
 
-    fn judged(signed: &Signed, rule: &Rule) -> Result<Vec<Approved>, String> {
+    fn judged(signed: &Signed, rule: &ApprovalRule) -> Result<Vec<Approved>, String> {
         let path = PATH.parse().unwrap();
-        let wanted = Wanted { base: "tidegate/prod/decisions", file: (&path, &blob()), since: time("09:00:00"), rule };
-        prove(&wanted, &Evidence::Signed(Box::new(signed.clone()))).map_err(|flaws| super::super::said(&flaws))
+        let wanted =
+            Required { base: "tidegate/prod/decisions", file: (&path, &blob()), since: time("09:00:00"), rule };
+        prove(&wanted, &ProofEvidence::Signed(Box::new(signed.clone()))).map_err(|flaws| super::super::said(&flaws))
     }
 
     fn signer(change: impl FnOnce(&mut Signer)) -> Signed {
@@ -121,7 +122,7 @@ mod tests {
         let [approved] = &*judged(&by_ana(), &rule()).unwrap() else { panic!("one") };
         assert_eq!((approved.login.as_str(), approved.key.as_deref()), ("ana@example.org", Some("SHA256:x")));
         // Names are compared as addresses are, and one of several is enough.
-        let upper = Rule { approvers: names(&["ana@example.org"]), ..rule() };
+        let upper = ApprovalRule { approvers: names(&["ana@example.org"]), ..rule() };
         assert!(judged(&signer(|by| by.names = names(&["a.b@example.com", "ana@example.org"])), &upper).is_ok());
     }
 
@@ -155,14 +156,18 @@ mod tests {
             (
                 "a pattern is no address",
                 signer(|by| by.names = names(&["ana", "*@example.org"])),
-                Rule { approvers: names(&["ana"]), ..rule() },
+                ApprovalRule { approvers: names(&["ana"]), ..rule() },
             ),
-            ("no address", signer(|by| by.names = names(&["ana"])), Rule { approvers: names(&["ana"]), ..rule() }),
+            (
+                "no address",
+                signer(|by| by.names = names(&["ana"])),
+                ApprovalRule { approvers: names(&["ana"]), ..rule() },
+            ),
             ("before the run", signer(|by| by.at = time("08:59:59")), rule()),
             ("two decisions", more, rule()),
             ("another content", other, rule()),
-            ("too few", by_ana(), Rule { approvals: 2, ..rule() }),
-            ("nobody may", by_ana(), Rule { approvers: BTreeSet::new(), ..rule() }),
+            ("too few", by_ana(), ApprovalRule { approvals: 2, ..rule() }),
+            ("nobody may", by_ana(), ApprovalRule { approvers: BTreeSet::new(), ..rule() }),
         ];
         let said =
             cases.map(|(what, signed, rule)| format!("{what}: {}", judged(&signed, &rule).unwrap_err())).join("\n");

@@ -32,13 +32,18 @@ fn path(text: &str) -> RepoPath {
     text.parse().unwrap()
 }
 
-fn rule() -> Rule {
-    Rule { approvers: ["ana", "ben"].map(str::to_owned).into(), approvals: 1, trust: Trust::Reviews, by: By::Reviews }
+fn rule() -> ApprovalRule {
+    ApprovalRule {
+        approvers: ["ana", "ben"].map(str::to_owned).into(),
+        approvals: 1,
+        trust: Trust::Reviews,
+        by: By::Reviews,
+    }
 }
 
-fn judged(rule: &Rule, evidence: &Evidence) -> Result<Vec<Approved>, BTreeSet<Flaw>> {
+fn judged(rule: &ApprovalRule, evidence: &ProofEvidence) -> Result<Vec<Approved>, BTreeSet<Flaw>> {
     let (path, blob) = (path(PATH), blob(1));
-    let wanted = Wanted { base: "tidegate/prod/decisions", file: (&path, &blob), since: time("09:00:00"), rule };
+    let wanted = Required { base: "tidegate/prod/decisions", file: (&path, &blob), since: time("09:00:00"), rule };
     prove(&wanted, evidence)
 }
 
@@ -51,8 +56,8 @@ fn person(permission: Permission) -> Account {
 }
 
 /// A request of ours that Ana has approved, about a version that somebody else has written.
-fn merged() -> Merged {
-    Merged {
+fn merged() -> MergedPull {
+    MergedPull {
         number: 3,
         base: "tidegate/prod/decisions".to_owned(),
         head: commit(0x78),
@@ -67,14 +72,14 @@ fn merged() -> Merged {
     }
 }
 
-fn proven(merged: Merged) -> Result<Vec<u64>, BTreeSet<Flaw>> {
-    let approved = judged(&rule(), &Evidence::Merged(Box::new(merged)))?;
+fn proven(merged: MergedPull) -> Result<Vec<u64>, BTreeSet<Flaw>> {
+    let approved = judged(&rule(), &ProofEvidence::Merged(Box::new(merged)))?;
     Ok(approved.into_iter().filter_map(|approved| approved.user).collect())
 }
 
 /// All that is wrong with a merge, of which a lack of approvals is not said again.
 #[track_caller]
-fn flaws(change: impl FnOnce(&mut Merged)) -> Vec<Flaw> {
+fn flaws(change: impl FnOnce(&mut MergedPull)) -> Vec<Flaw> {
     let mut merged = merged();
     change(&mut merged);
     let few = Flaw::TooFew { found: 0, needed: 1 };
@@ -83,7 +88,7 @@ fn flaws(change: impl FnOnce(&mut Merged)) -> Vec<Flaw> {
 
 #[test]
 fn a_request_of_ours_that_another_has_approved_is_proven() {
-    let approved = judged(&rule(), &Evidence::Merged(Box::new(merged()))).unwrap();
+    let approved = judged(&rule(), &ProofEvidence::Merged(Box::new(merged()))).unwrap();
     let by_ana = Approved {
         user: Some(1),
         login: "Ana".to_owned(),
@@ -96,18 +101,18 @@ fn a_request_of_ours_that_another_has_approved_is_proven() {
     let mut nobody = merged();
     nobody.reviews.clear();
     assert_eq!(proven(nobody.clone()), Err([Flaw::TooFew { found: 0, needed: 1 }].into()), "merging is no review");
-    let none = Rule { approvals: 0, ..rule() };
-    assert!(judged(&none, &Evidence::Merged(Box::new(nobody))).is_err(), "one at least");
+    let none = ApprovalRule { approvals: 0, ..rule() };
+    assert!(judged(&none, &ProofEvidence::Merged(Box::new(nobody))).is_err(), "one at least");
 }
 
 #[test]
 fn who_merged_counts_where_the_policy_says_so() {
-    let merging = Rule { trust: Trust::Merges, ..rule() };
-    let by = |change: fn(&mut Merged)| {
+    let merging = ApprovalRule { trust: Trust::Merges, ..rule() };
+    let by = |change: fn(&mut MergedPull)| {
         let mut merged = merged();
         merged.reviews.clear();
         change(&mut merged);
-        judged(&merging, &Evidence::Merged(Box::new(merged)))
+        judged(&merging, &ProofEvidence::Merged(Box::new(merged)))
     };
     let by_ben =
         Approved { user: Some(2), login: "ben".to_owned(), review: None, team: None, key: None, at: time("09:31:00") };
@@ -122,11 +127,11 @@ fn who_merged_counts_where_the_policy_says_so() {
     assert!(bot.contains(&Flaw::Machine(ben())), "listed or not: {bot:?}");
     let wrote = by(|m| drop(m.writers.insert(Author::User(ben()), commit(0xac)))).unwrap_err();
     assert!(wrote.contains(&Flaw::Wrote(ben(), commit(0xac))), "{wrote:?}");
-    let two = Rule { approvals: 2, ..merging.clone() };
-    assert_eq!(judged(&two, &Evidence::Merged(Box::new(merged()))).map(|by| by.len()), Ok(2), "one of each");
+    let two = ApprovalRule { approvals: 2, ..merging.clone() };
+    assert_eq!(judged(&two, &ProofEvidence::Merged(Box::new(merged()))).map(|by| by.len()), Ok(2), "one of each");
     let mut own = merged();
     own.by = Some((ana(), time("09:31:00")));
-    let few = judged(&two, &Evidence::Merged(Box::new(own))).unwrap_err();
+    let few = judged(&two, &ProofEvidence::Merged(Box::new(own))).unwrap_err();
     assert_eq!(few, [Flaw::TooFew { found: 1, needed: 2 }].into(), "one person is one");
 }
 
@@ -187,13 +192,18 @@ fn attack_79_80_who_may_not_write_now_does_not_approve() {
         m.reviews[0].by = user(3);
     });
     assert_eq!(unlisted, [Flaw::NotListed(user(3), BTreeSet::new())]);
-    let nobody = Rule { approvers: BTreeSet::new(), ..rule() };
-    assert!(judged(&nobody, &Evidence::Merged(Box::new(merged()))).is_err(), "no approvers are none, not all");
+    let nobody = ApprovalRule { approvers: BTreeSet::new(), ..rule() };
+    assert!(judged(&nobody, &ProofEvidence::Merged(Box::new(merged()))).is_err(), "no approvers are none, not all");
 }
 
 /// A rule that names Ana, and a team.
-fn of_team(approvals: u32, trust: Trust) -> Rule {
-    Rule { approvers: ["ana", "@acme/shop", "@acme/ops"].map(str::to_owned).into(), approvals, trust, by: By::Reviews }
+fn of_team(approvals: u32, trust: Trust) -> ApprovalRule {
+    ApprovalRule {
+        approvers: ["ana", "@acme/shop", "@acme/ops"].map(str::to_owned).into(),
+        approvals,
+        trust,
+        by: By::Reviews,
+    }
 }
 
 #[test]
@@ -202,7 +212,7 @@ fn x_2_attack_78_80_who_is_in_a_team_of_the_policy_approves_as_one_person() {
     let rule = of_team(1, Trust::Reviews);
     let by_ben = |teams: BTreeMap<User, Team>| {
         let reviews = vec![review(1, ben(), Says::Approved)];
-        judged(&rule, &Evidence::Merged(Box::new(Merged { reviews, teams, ..merged() })))
+        judged(&rule, &ProofEvidence::Merged(Box::new(MergedPull { reviews, teams, ..merged() })))
     };
     let [found] = &*by_ben([(ben(), shop.clone())].into()).unwrap() else { panic!("one") };
     assert_eq!((found.user, found.team.as_deref(), found.review), (Some(2), Some("@acme/shop"), Some(1)));
@@ -218,7 +228,7 @@ fn x_2_attack_78_80_who_is_in_a_team_of_the_policy_approves_as_one_person() {
     // Whom it names is nobody's member, and who says it twice is one.
     let mut both = merged();
     both.teams = [(ana(), shop.clone()), (ben(), ops)].into();
-    let two = |merged: &Merged, trust| judged(&of_team(2, trust), &Evidence::Merged(Box::new(merged.clone())));
+    let two = |merged: &MergedPull, trust| judged(&of_team(2, trust), &ProofEvidence::Merged(Box::new(merged.clone())));
     assert_eq!(two(&both, Trust::Reviews), Err([Flaw::TooFew { found: 1, needed: 2 }].into()), "teams are no persons");
     let by: Vec<_> = two(&both, Trust::Merges).unwrap().into_iter().map(|by| (by.login, by.team)).collect();
     assert_eq!(by, [("Ana".to_owned(), None), ("ben".to_owned(), Some("@acme/ops".to_owned()))]);
@@ -227,22 +237,22 @@ fn x_2_attack_78_80_who_is_in_a_team_of_the_policy_approves_as_one_person() {
 #[test]
 fn attack_74_79_84_a_team_lets_nobody_in_who_may_not_or_has_made_it() {
     let shop: Team = "@acme/shop".parse().unwrap();
-    let flaws = |change: fn(&mut Merged)| {
+    let flaws = |change: fn(&mut MergedPull)| {
         let mut merged = merged();
         merged.reviews = vec![review(1, ben(), Says::Approved)];
         merged.teams = [(ben(), shop.clone())].into();
         change(&mut merged);
-        let mut flaws = judged(&of_team(1, Trust::Reviews), &Evidence::Merged(Box::new(merged))).unwrap_err();
+        let mut flaws = judged(&of_team(1, Trust::Reviews), &ProofEvidence::Merged(Box::new(merged))).unwrap_err();
         flaws.remove(&Flaw::TooFew { found: 0, needed: 1 });
         flaws.into_iter().collect::<Vec<_>>()
     };
     assert_eq!(flaws(|m| m.author = ben()), [Flaw::Own(ben())]);
     assert_eq!(flaws(|m| drop(m.writers.insert(Author::User(ben()), commit(1)))), [Flaw::Wrote(ben(), commit(1))]);
-    let reader = |m: &mut Merged| {
+    let reader = |m: &mut MergedPull| {
         m.accounts.insert(ben(), person(Permission::Read));
     };
     assert_eq!(flaws(reader), [Flaw::NotAllowed(ben())]);
-    let machine = |m: &mut Merged| {
+    let machine = |m: &mut MergedPull| {
         m.accounts.insert(ben(), Account { being: Being::Machine, permission: Permission::Admin });
     };
     assert_eq!(flaws(machine), [Flaw::Machine(ben())]);
@@ -252,16 +262,16 @@ fn attack_74_79_84_a_team_lets_nobody_in_who_may_not_or_has_made_it() {
 
 #[test]
 fn attack_82_85_what_was_pushed_or_is_not_known_is_no_proof() {
-    assert_eq!(judged(&rule(), &Evidence::Pushed), Err([Flaw::Pushed].into()));
+    assert_eq!(judged(&rule(), &ProofEvidence::Pushed), Err([Flaw::Pushed].into()));
     let why = "page 2 of the reviews: status 500".to_owned();
-    for told in [Evidence::Incomplete(why.clone()), Evidence::Unseen(why.clone())] {
+    for told in [ProofEvidence::Incomplete(why.clone()), ProofEvidence::Unseen(why.clone())] {
         assert_eq!(judged(&rule(), &told), Err([Flaw::Incomplete(why.clone())].into()));
     }
 }
 
 #[test]
 fn attack_84_only_what_a_review_says_counts_and_the_last_one_of_each() {
-    let many = |reviews: Vec<Review>| proven(Merged { reviews, ..merged() });
+    let many = |reviews: Vec<Review>| proven(MergedPull { reviews, ..merged() });
     let few = || Flaw::TooFew { found: 0, needed: 1 };
     assert_eq!(many(vec![review(1, ana(), Says::Nothing)]), Err([few()].into()));
     let (yes, no) = (review(1, ana(), Says::Approved), review(2, ana(), Says::ChangesRequested));
@@ -272,9 +282,9 @@ fn attack_84_only_what_a_review_says_counts_and_the_last_one_of_each() {
     assert_eq!(many(vec![yes.clone(), comment]), Ok(vec![1]));
     let withdrawn = review(2, ana(), Says::Withdrawn);
     assert_eq!(many(vec![yes.clone(), withdrawn]), Err([few()].into()), "an older word does not come back");
-    let twice = Merged { reviews: vec![yes.clone(), review(4, ana(), Says::Approved)], ..merged() };
-    let two = Rule { approvals: 2, ..rule() };
-    let one = judged(&two, &Evidence::Merged(Box::new(twice)));
+    let twice = MergedPull { reviews: vec![yes.clone(), review(4, ana(), Says::Approved)], ..merged() };
+    let two = ApprovalRule { approvals: 2, ..rule() };
+    let one = judged(&two, &ProofEvidence::Merged(Box::new(twice)));
     assert_eq!(one, Err([Flaw::TooFew { found: 1, needed: 2 }].into()), "one person is one");
     let ben_says_no = review(2, ben(), Says::ChangesRequested);
     assert_eq!(many(vec![yes.clone(), ben_says_no.clone()]), Err([Flaw::Rejected(ben())].into()));

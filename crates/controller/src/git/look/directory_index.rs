@@ -2,7 +2,7 @@
 //! itself: what somebody has pushed into one says nothing of the others.
 
 use crate::git::tree::{self, limit};
-use crate::git::{GitError, Limits, Store};
+use crate::git::{GitError, RemoteLimits, Store};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId};
 use git2::{FileMode, Odb, Oid, Repository, Tree};
@@ -64,7 +64,7 @@ impl Store {
 struct Walk<'r> {
     repository: &'r Repository,
     odb: Odb<'r>,
-    limits: &'r Limits,
+    limits: &'r RemoteLimits,
     /// What is left of them for all directories.
     entries: usize,
     bytes: u64,
@@ -72,7 +72,7 @@ struct Walk<'r> {
 }
 
 impl<'r> Walk<'r> {
-    fn new(repository: &'r Repository, limits: &'r Limits) -> Result<Self, GitError> {
+    fn new(repository: &'r Repository, limits: &'r RemoteLimits) -> Result<Self, GitError> {
         let odb = repository.odb().map_err(|error| GitError::local("open the cache", error))?;
         let (entries, bytes) = (limits.entries, limits.fetch_bytes);
         Ok(Self { repository, odb, limits, entries, bytes, found: BTreeMap::new() })
@@ -115,7 +115,7 @@ impl<'r> Walk<'r> {
     }
 
     fn directory_index(&mut self, tree: &Tree<'_>, at: &str) -> Result<DirectoryIndex, GitError> {
-        let Limits { entries, fetch_bytes, blob_bytes, .. } = *self.limits;
+        let RemoteLimits { entries, fetch_bytes, blob_bytes, .. } = *self.limits;
         let most = entries / SHARE;
         if tree.len() > most {
             return Err(limit(&format!("the number of entries in {at}"), most));
@@ -150,7 +150,7 @@ impl<'r> Walk<'r> {
     }
 
     fn take(&mut self, entries: usize, bytes: u64) -> Result<(), GitError> {
-        let Limits { entries: all, fetch_bytes, .. } = self.limits;
+        let RemoteLimits { entries: all, fetch_bytes, .. } = self.limits;
         let entries =
             self.entries.checked_sub(entries).ok_or_else(|| limit("the number of entries in the tree", all))?;
         let bytes = self.bytes.checked_sub(bytes);

@@ -1,7 +1,7 @@
 //! What was meant as a rollout and is not read as one, since its name does not count: told, never read.
 
 use super::is_rollout_file;
-use crate::manifest::diagnostic::{Code, Diagnostic, Mark, Source};
+use crate::manifest::diagnostic::{Code, Diagnostic, Mark, SourceText};
 use crate::manifest::files::{Entry, Files, RepoPath};
 use std::collections::BTreeSet;
 
@@ -48,7 +48,7 @@ fn file(path: &RepoPath, bytes: &[u8]) -> Option<Diagnostic> {
     let (at, line) = text.lines().enumerate().find(|(_, line)| says(line, "kind:", &|value| value == "Rollout"))?;
     let mark = Mark { line: at + 1, column: 1, length: line.trim_end().chars().count() };
     let found = "this rollout is not read: the name of its file does not count";
-    let diagnostic = Source::new(path.clone(), text.to_owned()).at(mark, Code::Misnamed, found, NAMES);
+    let diagnostic = SourceText::new(path.clone(), text.to_owned()).at(mark, Code::Misnamed, found, NAMES);
     Some(diagnostic.help(format!("git mv {} {}", path.file_name(), renamed(path.file_name()))))
 }
 

@@ -1,7 +1,7 @@
 //! Files that are not YAML because they are something else: the middle of a merge, or a template. What they are says more
 //! than what the YAML reader stumbles over.
 
-use super::{Code, Diagnostic, Mark, Parsed, Source};
+use super::{Code, Diagnostic, Mark, Parsed, SourceText};
 use std::collections::BTreeSet;
 
 /// The same, with what the file is in the place of all that follows from it.
@@ -16,7 +16,7 @@ pub(super) fn told(mut parsed: Parsed) -> Parsed {
 
 /// The first of the lines that Git writes around what it could not merge. No YAML of ours can begin a line with the outer
 /// two; the inner ones count beside them.
-fn conflict(source: &Source) -> Option<Diagnostic> {
+fn conflict(source: &SourceText) -> Option<Diagnostic> {
     let is = |line: &str, marks: &[&str]| {
         let rest = marks.iter().find_map(|mark| line.strip_prefix(mark));
         rest.is_some_and(|rest| matches!(rest.chars().next(), None | Some(' ' | '\r')))
@@ -31,7 +31,7 @@ fn conflict(source: &Source) -> Option<Diagnostic> {
 }
 
 /// An action of a template (`{{ … }}`) over which the YAML reader stumbled. In a text it is none of our business.
-fn template(source: &Source, diagnostics: &[Diagnostic]) -> Option<Diagnostic> {
+fn template(source: &SourceText, diagnostics: &[Diagnostic]) -> Option<Diagnostic> {
     let stumbled = diagnostics.iter().filter(|diagnostic| matches!(diagnostic.code, Code::Syntax | Code::Schema));
     let lines: BTreeSet<usize> = stumbled.map(|diagnostic| diagnostic.line).collect();
     let mut numbered = source.text().split('\n').zip(1..).filter(|(_, line)| lines.contains(line));

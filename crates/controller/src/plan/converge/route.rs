@@ -4,7 +4,7 @@ use super::{Drift, Pass};
 use crate::plan::context::Context;
 use crate::plan::exposure;
 use crate::plan::report::{Reason, Wait};
-use crate::workload::routers::{Standing, place};
+use crate::workload::routers::{RouteStatus, place};
 
 impl Pass<'_> {
     pub(super) fn await_route(&mut self) -> bool {
@@ -12,14 +12,14 @@ impl Pass<'_> {
         if self.drift == Drift::Restore {
             return false;
         }
-        match exposure::standing(self.context) {
-            Standing::Barred { why } if !self.moves_route() => {
+        match exposure::status(self.context) {
+            RouteStatus::Barred { why } if !self.moves_route() => {
                 self.out.barred = Some(format!("the gateway does not let the route in: {why}"));
             }
-            Standing::Refused { why } | Standing::Barred { why } => {
+            RouteStatus::Refused { why } | RouteStatus::Barred { why } => {
                 self.out.refused = Some(format!("the route was refused: {why}"));
             }
-            Standing::Effective | Standing::NotYet { .. } | Standing::Unknown { .. } => {}
+            RouteStatus::Effective | RouteStatus::NotYet { .. } | RouteStatus::Unknown { .. } => {}
         }
         let wait = not_in_force(self.context);
         self.out.waits.extend(wait);
@@ -38,11 +38,11 @@ impl Pass<'_> {
 /// Why the route is not in force, if it is not.
 #[must_use]
 pub fn not_in_force(context: &Context<'_>) -> Option<Wait> {
-    match exposure::standing(context) {
-        Standing::Effective => None,
-        Standing::NotYet { why } | Standing::Refused { why } | Standing::Barred { why } => {
+    match exposure::status(context) {
+        RouteStatus::Effective => None,
+        RouteStatus::NotYet { why } | RouteStatus::Refused { why } | RouteStatus::Barred { why } => {
             Some(Wait::new(Reason::RouteNotEffective, why))
         }
-        Standing::Unknown { why } => Some(Wait::new(Reason::RouteUnknown, why)),
+        RouteStatus::Unknown { why } => Some(Wait::new(Reason::RouteUnknown, why)),
     }
 }

@@ -7,7 +7,7 @@ use crate::manifest::reference::{self, Reference, Referent};
 use crate::plan::action::{Class, SecretCopy, Verb};
 use crate::plan::adopt;
 use crate::plan::report::{Reason, Wait};
-use crate::plan::tracked::Sight;
+use crate::plan::tracked::TrackedView;
 use crate::record::state::RoleName;
 use crate::workload::live::Expects;
 use crate::workload::lookup::Presence;
@@ -37,7 +37,7 @@ impl Pass<'_> {
 
     fn copy_secret(&mut self, anchor: &Object, secret: &ObjectName, version: &str) {
         let (context, name) = (self.context, &anchor.reference().name);
-        let sight = Sight::of(context.input, context.live);
+        let sight = TrackedView::of(context.input, context.live);
         let (Some(uid), Some(Presence::There(_) | Presence::Absent)) = (anchor.uid(), sight.secret(name)) else {
             let (reason, why) = sight.unseen(Referent::Secret, name);
             let wait = Wait::new(reason, why);

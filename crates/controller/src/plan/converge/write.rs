@@ -11,7 +11,7 @@ use crate::record::posture::{Naming, Posture, Split};
 use crate::record::state::RoleName;
 use crate::workload::inplace::{self, Rendered};
 use crate::workload::kinds::{service, shared};
-use crate::workload::live::{Expects, Outcome};
+use crate::workload::live::{Expects, WriteOutcome};
 use crate::workload::{compare, layouts, managers, owned};
 use chrono::TimeDelta;
 
@@ -73,7 +73,7 @@ impl Pass<'_> {
             self.apply(reference, Class::Upkeep, &format!("put back {what}"));
             return;
         }
-        let carries = exposure::carriers(self.context).contains(live.reference());
+        let carries = exposure::routes(self.context).contains(live.reference());
         let live_split = exposure::live_split(self.context);
         if carries && live_split.is_err() {
             // Nothing could be lowered first, and what nobody can read is no share that a hand has lowered.
@@ -112,7 +112,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Brings a carrier down to nothing for the candidate. The share of the record comes with what waits for the record.
+    /// Brings a route down to nothing for the candidate. The share of the record comes with what waits for the record.
     pub(super) fn bring_down(&mut self, live: &Object) {
         let (reference, object) = (live.reference(), exposure::at_stable(self.context, live));
         let digest = compare::applied_digest(&object);
@@ -153,7 +153,7 @@ impl Pass<'_> {
         let answer = self.context.input.evidence.writes.get(&key);
         let Some(answer) = answer.filter(|answer| answer.at >= self.context.since) else { return false };
         let Some((reason, message, pause)) = failure(reference, &answer.outcome) else { return false };
-        if let Outcome::Refused(why) = &answer.outcome {
+        if let WriteOutcome::Refused(why) = &answer.outcome {
             self.out.refused.get_or_insert_with(|| format!("{reference} was refused: {why}"));
         }
         let again = answer.at + pause;
@@ -163,16 +163,16 @@ impl Pass<'_> {
 }
 
 /// What to tell of a write that did not succeed, and how long to leave it.
-pub fn failure(reference: &ObjectRef, outcome: &Outcome) -> Option<(Reason, String, TimeDelta)> {
+pub fn failure(reference: &ObjectRef, outcome: &WriteOutcome) -> Option<(Reason, String, TimeDelta)> {
     let (reason, message, pause) = match outcome {
-        Outcome::Done(_) | Outcome::Stale(_) => return None,
-        Outcome::Refused(why) => (Reason::Retrying, format!("{reference}: {why}"), 30),
-        Outcome::Conflict { manager, fields } => {
+        WriteOutcome::Done(_) | WriteOutcome::Stale(_) => return None,
+        WriteOutcome::Refused(why) => (Reason::Retrying, format!("{reference}: {why}"), 30),
+        WriteOutcome::Conflict { manager, fields } => {
             (Reason::FieldConflict, format!("{reference}: {manager} owns {}", fields.join(", ")), 30)
         }
-        Outcome::Forbidden(why) => (Reason::Forbidden, why.clone(), 30),
-        Outcome::MissingKind(kind) => (Reason::CrdMissing, format!("the cluster does not serve {kind}"), 30),
-        Outcome::Retriable(why) => (Reason::Retrying, format!("{reference}: {why}"), 2),
+        WriteOutcome::Forbidden(why) => (Reason::Forbidden, why.clone(), 30),
+        WriteOutcome::MissingKind(kind) => (Reason::CrdMissing, format!("the cluster does not serve {kind}"), 30),
+        WriteOutcome::Retriable(why) => (Reason::Retrying, format!("{reference}: {why}"), 2),
     };
     Some((reason, message, TimeDelta::seconds(pause)))
 }

@@ -6,7 +6,7 @@ use crate::manifest::files::{Entry, Files};
 use crate::manifest::installation::Caps;
 use crate::manifest::{load, oid};
 use crate::record::fixture;
-use crate::record::state::Clock;
+use crate::record::state::StepClock;
 
 /// A Friday, half past five in Berlin.
 const FRIDAY: &str = "2026-11-20T16:30:00Z";
@@ -42,7 +42,7 @@ fn phases(phases: &str) -> String {
     format!("{traffic}  phases:\n{phases}")
 }
 
-/// The example of the manual: testers, a tenth after a word, half in office hours.
+/// The example of the manual: testers, a tenth after a decision, half in office hours.
 fn staged() -> String {
     phases(
         "  - {name: testers, expose: {headers: [{x-canary: always}]}, soak: 5m}\n  \
@@ -143,14 +143,14 @@ fn who_else_has_to_agree_is_named() {
 #[test]
 fn of_an_open_run_only_what_is_to_come_is_told() {
     let (rollout, policy) = world(&staged(), OFFICE);
-    let clock = Clock { exposed: Some(FRIDAY.parse().unwrap()), ..Clock::entered(FRIDAY.parse().unwrap()) };
-    let stop = Stop { step: "testers".parse().unwrap(), seq: 4, clock };
+    let clock = StepClock { exposed: Some(FRIDAY.parse().unwrap()), ..StepClock::entered(FRIDAY.parse().unwrap()) };
+    let position = Position { step: "testers".parse().unwrap(), seq: 4, clock };
     let way = |approved| Way {
         rollout: &rollout,
         plan: &rollout.plan,
         route: Route::Phases,
         from: &rollout.set.id,
-        entered: Some(&stop),
+        entered: Some(&position),
         approved,
     };
     let told = |approved| forecast(&way(approved), Some(&policy), FRIDAY.parse().unwrap()).sentence().unwrap();

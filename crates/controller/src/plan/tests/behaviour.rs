@@ -1,8 +1,8 @@
 //! How what is not tidegate behaves in a test: pods, gateways, measurements.
 
-use crate::analysis::call::{Asks, Word};
+use crate::analysis::call::{CallKind, WebhookVerdict};
 use crate::analysis::judge::{Inquiry, Range};
-use crate::analysis::reading::{Heard, Reading, Samples};
+use crate::analysis::reading::{Reading, Received, Samples};
 use std::collections::BTreeMap;
 
 /// How the pods of an image behave.
@@ -34,20 +34,20 @@ pub(super) enum Metric {
 
 impl Metric {
     /// What a provider answers. To webhooks all that is measured is good.
-    pub(super) fn hear(self, question: &Inquiry, gate: &Reading<Word>) -> Heard {
+    pub(super) fn hear(self, question: &Inquiry, gate: &Reading<WebhookVerdict>) -> Received {
         match question {
-            Inquiry::Range(range) => Heard::Samples(range.clone(), self.read(range)),
-            Inquiry::Call(call) if call.asks == Asks::Gate => Heard::Word(call.clone(), gate.clone()),
-            Inquiry::Call(call) => Heard::Word(call.clone(), self.word()),
+            Inquiry::Range(range) => Received::Samples(range.clone(), self.read(range)),
+            Inquiry::Call(call) if call.asks == CallKind::Gate => Received::Verdict(call.clone(), gate.clone()),
+            Inquiry::Call(call) => Received::Verdict(call.clone(), self.word()),
         }
     }
 
-    fn word(self) -> Reading<Word> {
+    fn word(self) -> Reading<WebhookVerdict> {
         match self {
-            Self::Value(_) => Reading::Said(Word::Good),
-            Self::Silent => Reading::Said(Word::Hold("tests run".to_owned())),
+            Self::Value(_) => Reading::Said(WebhookVerdict::Good),
+            Self::Silent => Reading::Said(WebhookVerdict::Hold("tests run".to_owned())),
             Self::Away => Reading::Away("refused".to_owned()),
-            Self::Bad => Reading::Said(Word::Bad("3 of 9\ntests fail".to_owned())),
+            Self::Bad => Reading::Said(WebhookVerdict::Bad("3 of 9\ntests fail".to_owned())),
         }
     }
 

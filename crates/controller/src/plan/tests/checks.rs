@@ -2,7 +2,7 @@
 
 use super::manifests::set;
 use super::world::{Metric, World};
-use crate::analysis::call::Word;
+use crate::analysis::call::WebhookVerdict;
 use crate::analysis::judge::Inquiry;
 use crate::analysis::reading::{Reading, Readings};
 use crate::manifest::decision::DecisionAction;
@@ -345,11 +345,11 @@ fn c_34_what_the_hold_of_a_webhook_means_is_said_in_the_file() {
 fn x_11_a_restart_asks_a_webhook_the_same_question_again() {
     let mut world = judged("hold");
     world.pass(200);
-    let before: Vec<_> = world.evidence.readings.words.keys().cloned().map(Inquiry::Call).collect();
+    let before: Vec<_> = world.evidence.readings.verdicts.keys().cloned().map(Inquiry::Call).collect();
     assert_eq!(before.len(), 1);
     world.evidence.readings = Readings::default();
     world.pass(30);
-    assert_eq!(world.evidence.readings.words.keys().cloned().map(Inquiry::Call).collect::<Vec<_>>(), before);
+    assert_eq!(world.evidence.readings.verdicts.keys().cloned().map(Inquiry::Call).collect::<Vec<_>>(), before);
     assert_eq!(world.phase(), "Progressing(tenth)");
 }
 
@@ -362,7 +362,7 @@ fn asked_for() -> World {
         .replace("before: {approval: pullRequest}", &gate.replace("confirm", "promote"));
     let mut world = World::new(&plan, "1");
     world.settle();
-    world.webhook = Reading::Said(Word::Hold("nobody has looked".to_owned()));
+    world.webhook = Reading::Said(WebhookVerdict::Hold("nobody has looked".to_owned()));
     world.want(&plan, set("2"));
     world.settle();
     world
@@ -373,7 +373,7 @@ fn a_webhook_before_the_first_step_is_asked_until_it_says_good() {
     let mut world = asked_for();
     assert_eq!((world.phase().as_str(), world.waits()), ("Waiting", vec!["Webhook"]));
     assert_eq!(world.record().conditions[0].message, "tenth waits for confirm, which holds (nobody has looked)");
-    world.webhook = Reading::Said(Word::Good);
+    world.webhook = Reading::Said(WebhookVerdict::Good);
     world.pass(29);
     assert_eq!(world.phase(), "Waiting", "it is asked every 30 s");
     world.pass(1);
@@ -383,14 +383,14 @@ fn a_webhook_before_the_first_step_is_asked_until_it_says_good() {
 #[test]
 fn c_16_a_webhook_that_denies_a_step_fails_no_run() {
     let closed = [
-        (Reading::Said(Word::Bad("not today".to_owned())), "says bad (not today)"),
-        (Reading::Said(Word::Hold(String::new())), "holds"),
+        (Reading::Said(WebhookVerdict::Bad("not today".to_owned())), "says bad (not today)"),
+        (Reading::Said(WebhookVerdict::Hold(String::new())), "holds"),
         (Reading::Away("refused".to_owned()), "says nothing: provider confirm is away: refused"),
         (Reading::Unusable("no JSON".to_owned()), "says nothing: no JSON"),
     ];
     for (says, told) in closed {
         let mut world = asked_for();
-        world.webhook = Reading::Said(Word::Good);
+        world.webhook = Reading::Said(WebhookVerdict::Good);
         world.pass(30);
         world.webhook = says;
         world.pass(306);
@@ -399,7 +399,7 @@ fn c_16_a_webhook_that_denies_a_step_fails_no_run() {
         let seq = world.record().seq;
         (0..60).for_each(|_| world.pass(60));
         assert_eq!((world.record().seq, world.weight()), (seq, 10), "the same answer is no news for Git");
-        world.webhook = Reading::Said(Word::Good);
+        world.webhook = Reading::Said(WebhookVerdict::Good);
         world.pass(30);
         assert_eq!(world.phase(), "Progressing(half)");
         assert_eq!(world.record().conditions, []);
@@ -409,7 +409,7 @@ fn c_16_a_webhook_that_denies_a_step_fails_no_run() {
 #[test]
 fn c_15_a_run_that_waits_for_a_webhook_is_still_measured() {
     let mut world = asked_for();
-    world.webhook = Reading::Said(Word::Good);
+    world.webhook = Reading::Said(WebhookVerdict::Good);
     world.pass(30);
     world.pass(306);
     assert_eq!(world.phase(), "Progressing(half)");
@@ -424,7 +424,7 @@ fn c_15_a_run_that_waits_for_a_webhook_is_still_measured() {
 #[test]
 fn a_webhook_that_says_good_at_once_is_no_stop_in_the_record() {
     let mut world = asked_for();
-    world.webhook = Reading::Said(Word::Good);
+    world.webhook = Reading::Said(WebhookVerdict::Good);
     world.pass(30);
     world.pass(306);
     assert_eq!(world.phase(), "Progressing(half)");

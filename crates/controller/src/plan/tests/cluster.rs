@@ -7,7 +7,7 @@ use super::world::{Gateway, MANAGER, Pods, World};
 use crate::manifest::object::{Kind, Object, ObjectRef};
 use crate::record::state::{RoleName, Time};
 use crate::workload::layouts::pod_labels;
-use crate::workload::live::{Expects, Outcome};
+use crate::workload::live::{Expects, WriteOutcome};
 use crate::workload::owned::owned_by;
 use crate::workload::selector::serves;
 use serde_json::{Value, json};
@@ -61,15 +61,15 @@ impl World {
         self.live.objects.insert(reference, Arc::new(object));
     }
 
-    pub(super) fn dry_run(&self, object: &Object) -> Outcome {
+    pub(super) fn dry_run(&self, object: &Object) -> WriteOutcome {
         if let Some(outcome) = &self.outage {
             return outcome.clone();
         }
         let image = object.text("/spec/template/spec/containers/0/image").unwrap_or_default();
         if self.refused_images.contains(image) {
-            return Outcome::Refused(format!("admission webhook denied the request: {image}"));
+            return WriteOutcome::Refused(format!("admission webhook denied the request: {image}"));
         }
-        Outcome::Done(Some(Box::new(self.merged(object))))
+        WriteOutcome::Done(Some(Box::new(self.merged(object))))
     }
 
     fn merged(&self, object: &Object) -> Object {
@@ -99,14 +99,14 @@ impl World {
         }
         match &action.verb {
             Verb::Apply { object, .. } => match self.dry_run(object) {
-                Outcome::Done(Some(merged)) => self.put(*merged),
-                outcome @ (Outcome::Done(None)
-                | Outcome::Stale(_)
-                | Outcome::Conflict { .. }
-                | Outcome::Refused(_)
-                | Outcome::MissingKind(_)
-                | Outcome::Forbidden(_)
-                | Outcome::Retriable(_)) => {
+                WriteOutcome::Done(Some(merged)) => self.put(*merged),
+                outcome @ (WriteOutcome::Done(None)
+                | WriteOutcome::Stale(_)
+                | WriteOutcome::Conflict { .. }
+                | WriteOutcome::Refused(_)
+                | WriteOutcome::MissingKind(_)
+                | WriteOutcome::Forbidden(_)
+                | WriteOutcome::Retriable(_)) => {
                     let digest = object.annotation(crate::manifest::object::APPLIED).unwrap_or_default().to_owned();
                     let key = (object.reference().clone(), digest);
                     self.evidence.writes.insert(key, Answer { outcome, at: self.now });

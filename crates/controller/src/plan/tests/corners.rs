@@ -3,7 +3,7 @@
 use super::super::input::MayStart;
 use super::manifests::{QUICK, set, set_with};
 use super::world::World;
-use crate::gate::schedule::{Freeze, Window};
+use crate::gate::schedule::{FreezeSpan, Window};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::duration::Span;
 use crate::manifest::object::{APPLIED, EPOCH, Kind, RETREATED, SEQ};
@@ -157,7 +157,7 @@ fn a_rollback_waits_for_no_freeze_and_for_no_other_runs() {
         world.pass(61);
     }
     let all = Window::new("* * * * *", Span::from_secs(3_600), chrono_tz::UTC).unwrap();
-    world.policy.freezes.insert("now".parse().unwrap(), Freeze { window: all, tenants: [].into() });
+    world.policy.freezes.insert("now".parse().unwrap(), FreezeSpan { window: all, tenants: [].into() });
     world.policy.may_start = MayStart::No { limit: 1 };
     world.say_of(DecisionAction::Rollback, "0".parse().unwrap());
     world.settle();
@@ -169,7 +169,7 @@ fn a_direct_change_wakes_when_its_freeze_ends() {
     let mut world = World::new(QUICK, "1");
     world.settle();
     let night = Window::new("0 9 * * *", Span::from_secs(7_200), chrono_tz::UTC).unwrap();
-    world.policy.freezes.insert("night".parse().unwrap(), Freeze { window: night, tenants: [].into() });
+    world.policy.freezes.insert("night".parse().unwrap(), FreezeSpan { window: night, tenants: [].into() });
     world.want(QUICK, set_with("1", |all| all[1]["spec"]["replicas"] = 6.into()));
     world.settle();
     assert_eq!(world.waits(), vec!["Freeze"]);
@@ -184,7 +184,7 @@ fn conditions_do_not_flap() {
     let mut frozen = World::new(QUICK, "1");
     frozen.settle();
     let all = Window::new("0 * * * *", Span::from_secs(3_601), chrono_tz::UTC).unwrap();
-    frozen.policy.freezes.insert("now".parse().unwrap(), Freeze { window: all, tenants: [].into() });
+    frozen.policy.freezes.insert("now".parse().unwrap(), FreezeSpan { window: all, tenants: [].into() });
     frozen.want(QUICK, set("2"));
     // What differs at first sight is not looked at for a moment each time when a status changes.
     let mut differing = World::new(QUICK, "1");

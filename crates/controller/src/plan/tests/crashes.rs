@@ -36,7 +36,7 @@ fn said(object: &Object) -> String {
     value.to_string()
 }
 
-/// One tick, a word that is waited for, or some time; says whether the rollout is at rest.
+/// One tick, a decision that is waited for, or some time; says whether the rollout is at rest.
 fn go_on(world: &mut World) -> bool {
     if world.tick() {
         return false;
@@ -175,7 +175,7 @@ impl Leader {
         if world.git == Git::Fresh {
             self.known = world.record.clone().map(|record| (record, world.plan.clone()));
         } else if let Some((record, plan)) = &self.known {
-            input.recorded = crate::plan::input::Recorded::State(Box::new(record.clone()), plan.clone());
+            input.recorded = crate::plan::input::RecordedState::State(Box::new(record.clone()), plan.clone());
         } else {
             return At::Idle;
         }
@@ -187,8 +187,8 @@ impl Leader {
 fn retreated(world: &World) -> bool {
     let Some(run) = world.record().run else { return false };
     let marks = |kind| world.get(kind, "podinfo").and_then(|o| o.annotation(RETREATED));
-    let carrier = if world.get(Kind::Service, "podinfo-canary").is_some() { Kind::HttpRoute } else { Kind::Service };
-    marks(carrier).is_some_and(|mark| mark.starts_with(run.id.as_str()))
+    let route = if world.get(Kind::Service, "podinfo-canary").is_some() { Kind::HttpRoute } else { Kind::Service };
+    marks(route).is_some_and(|mark| mark.starts_with(run.id.as_str()))
 }
 
 /// Numbers that look random and are the same for the same seed (SplitMix64).

@@ -2,7 +2,7 @@
 
 use super::super::action::{Action, GoesBy, Verb};
 use super::super::evidence::Denial;
-use super::super::input::{Change, Content};
+use super::super::input::{HeadChange, HeadContent};
 use super::manifests::{QUICK, hex, id, set_with};
 use super::requests::merged;
 use super::world::World;
@@ -13,11 +13,11 @@ use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{CommitId, RunId};
 use crate::manifest::object::{Kind, ObjectRef};
 use crate::manifest::oid;
-use crate::manifest::proof::{By, Rule};
+use crate::manifest::proof::{ApprovalRule, By};
 use crate::manifest::raw::Trust;
 use crate::record::branches::{Head, deletion};
 use crate::record::history::deletion_paths;
-use crate::record::state::{Answer, Consent, Question, Said};
+use crate::record::state::{Consent, DeletionAnswer, DeletionQuestion, DeletionVerdict};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ impl World {
     /// Makes the branch of a request to let objects go, which stays as it was made.
     pub(super) fn propose_deletion(&mut self, name: String) {
         let head: CommitId = hex(&format!("1{}", self.asks()), 20).parse().unwrap();
-        let content = Content::Read(self.honest(&name));
+        let content = HeadContent::Read(self.honest(&name));
         self.contents.insert(head.clone(), content);
         self.proposals.insert(name, head);
     }
@@ -57,18 +57,20 @@ impl World {
         self.record.as_ref().is_some_and(|record| record.deletions.let_go().any(|object| object == target))
     }
 
-    fn question(&self) -> Option<Question> {
+    fn question(&self) -> Option<DeletionQuestion> {
         self.record.as_ref()?.deletions.asked.clone()
     }
 
     /// Of how many objects a person has said what: `true` lets them go.
     fn said(&self) -> Vec<(usize, bool)> {
         let said = self.record().deletions.said;
-        let holds = said.into_iter().filter(|answer| answer.said != Said::Again);
-        holds.map(|Answer { objects, said, .. }| (objects.len(), matches!(said, Said::Yes(_)))).collect()
+        let holds = said.into_iter().filter(|answer| answer.said != DeletionVerdict::Again);
+        holds
+            .map(|DeletionAnswer { objects, said, .. }| (objects.len(), matches!(said, DeletionVerdict::Yes(_))))
+            .collect()
     }
 
-    /// Why words to delete did not count, oldest first.
+    /// Why decisions to delete did not count, oldest first.
     fn void_words(&self) -> Vec<String> {
         let words = self.record().consumed.into_iter().filter(|word| word.action == "delete");
         words.filter_map(|word| Some(word.void?.why)).collect()
@@ -103,10 +105,10 @@ fn extra(n: u8) -> ObjectRef {
 }
 
 /// That a person has let them go.
-fn let_go(names: impl IntoIterator<Item = u8>) -> Answer {
+fn let_go(names: impl IntoIterator<Item = u8>) -> DeletionAnswer {
     let (at, by, proof) = ("2026-03-02T10:00:00Z".parse().unwrap(), "ana".to_owned(), "none".to_owned());
     let objects = names.into_iter().map(extra).collect();
-    Answer { objects, successor: None, said: Said::Yes(Consent { by, at, proof, proven: None }) }
+    DeletionAnswer { objects, successor: None, said: DeletionVerdict::Yes(Consent { by, at, proof, proven: None }) }
 }
 
 /// A version with so many more ConfigMaps.
@@ -124,7 +126,7 @@ fn asked() -> World {
     asked_by(None)
 }
 
-fn asked_by(rule: Option<Rule>) -> World {
+fn asked_by(rule: Option<ApprovalRule>) -> World {
     let mut world = World::new(QUICK, "1");
     world.want(QUICK, many("1", 9));
     world.settle();
@@ -139,8 +141,8 @@ fn asked_by(rule: Option<Rule>) -> World {
     world
 }
 
-fn rule() -> Rule {
-    Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews, by: By::Reviews }
+fn rule() -> ApprovalRule {
+    ApprovalRule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews, by: By::Reviews }
 }
 
 #[test]
@@ -283,7 +285,7 @@ fn x_4_a_no_is_kept_until_a_resume_and_keeps_nothing_else() {
     let mut said = world.clone();
     said.let_go(1..=8);
     assert_eq!((said.extras(), said.void_words().len()), (9, 1), "a resume lifts a no, and nothing else");
-    // What is little enough goes by itself, and what is too much by its own word.
+    // What is little enough goes by itself, and what is too much by its own decision.
     world.want(QUICK, many("4", 0));
     world.pass_a_run();
     assert_eq!((world.waits(), world.extras(), world.asks()), (vec!["TooManyDeletions"], 8, 1), "{:#?}", world.log);
@@ -304,7 +306,7 @@ fn x_4_where_the_policy_names_approvers_a_no_is_theirs() {
     denied.evidence.denials.insert(request.clone(), Denial::No);
     denied.settle();
     assert_eq!(denied.said(), [(8, false)]);
-    world.evidence.denials.insert(request, Denial::Unheard("eve is none of the policy's approvers".to_owned()));
+    world.evidence.denials.insert(request, Denial::NotAuthorized("eve is none of the policy's approvers".to_owned()));
     world.settle();
     assert_eq!((world.said(), world.proposals.len()), (vec![], 1), "{:?}", world.log);
 }
@@ -361,10 +363,10 @@ fn x_2_attack_74_a_request_that_somebody_has_written_to_lets_nothing_go() {
     let more: BTreeSet<ObjectRef> = (0..=8).map(extra).collect();
     let run: RunId = world.record().current();
     let (path, text) = deletion(&id(), &run, (&more, None), 0);
-    let other = Change { files: [(path, Some(oid::blob(text.as_bytes())))].into(), ..honest.clone() };
+    let other = HeadChange { files: [(path, Some(oid::blob(text.as_bytes())))].into(), ..honest.clone() };
     // Seen before it was merged.
     let mut spoiled = world.clone();
-    let (foreign, _) = spoiled.pushed("9", Content::Read(other.clone()));
+    let (foreign, _) = spoiled.pushed("9", HeadContent::Read(other.clone()));
     spoiled.settle();
     assert_eq!((spoiled.asks(), spoiled.extras(), spoiled.proposals.len()), (2, 9, 1), "{:?}", spoiled.log);
     let void = spoiled.record().consumed.last().unwrap().void.clone().unwrap();
@@ -466,7 +468,7 @@ fn more_objects_than_a_record_has_room_for_are_not_asked_about() {
         let mut world = world.clone();
         let other = |n| ObjectRef { name: format!("other-{n}").parse().unwrap(), ..extra(1) };
         let objects = (0..others).map(other).chain([extra(1)]).collect();
-        let said = Answer { objects, successor: None, said: Said::No };
+        let said = DeletionAnswer { objects, successor: None, said: DeletionVerdict::No };
         world.record.as_mut().unwrap().deletions.said.push(said);
         world.settle();
         assert_eq!((world.question().is_some(), world.proposals.len()), (is_asked, usize::from(is_asked)));

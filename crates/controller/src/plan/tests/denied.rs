@@ -5,14 +5,14 @@ use super::manifests::{CANARY, set};
 use super::world::World;
 use crate::gate::guard::Guard;
 use crate::manifest::ids::CommitId;
-use crate::manifest::proof::{By, Rule};
+use crate::manifest::proof::{ApprovalRule, By};
 use crate::manifest::raw::Trust;
 
-/// A run that waits before `tenth` for a word of Ana, whose branch somebody has deleted; which one that was.
+/// A run that waits before `tenth` for a decision of Ana, whose branch somebody has deleted; which one that was.
 fn deleted(guard: Guard) -> (World, (String, CommitId)) {
     let mut world = World::new(CANARY, "1");
     let approvers = ["ana".to_owned()].into();
-    world.policy.proof = Some(Rule { approvers, approvals: 1, trust: Trust::Reviews, by: By::Reviews });
+    world.policy.proof = Some(ApprovalRule { approvers, approvals: 1, trust: Trust::Reviews, by: By::Reviews });
     world.policy.guard = guard;
     world.settle();
     world.want(CANARY, set("2"));
@@ -67,7 +67,7 @@ fn x_4_nothing_is_denied_before_the_host_has_told_who_closed_it() {
 fn x_4_what_somebody_deleted_who_may_not_say_no_is_asked_for_anew() {
     let (mut world, request) = deleted(Guard::Kept);
     let why = "eve is none of the policy's approvers".to_owned();
-    world.evidence.denials.insert(request.clone(), Denial::Unheard(why.clone()));
+    world.evidence.denials.insert(request.clone(), Denial::NotAuthorized(why.clone()));
     world.settle();
     assert_eq!((is_denied(&world), world.waits()), (false, vec!["Approval"]));
     assert_eq!(world.proposals.keys().collect::<Vec<_>>(), [&request.0]);

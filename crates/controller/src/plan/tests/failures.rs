@@ -199,7 +199,7 @@ fn a_retreat_names_the_record_that_was_read_not_the_one_that_may_never_be_writte
     world.only_stable_stuck = true;
     world.pass(66);
     world.say(DecisionAction::Abort);
-    // The word changes the record in the same plan; the retreat goes out before that is pushed, and it may not be.
+    // The decision changes the record in the same plan; the retreat goes out before that is pushed, and it may not be.
     let (plan, seq) = (world.plan_now(), world.record().seq);
     assert!(matches!(plan.record, RecordChange::Write { .. }) && !plan.retreats.is_empty());
     for action in &plan.retreats {
@@ -224,10 +224,10 @@ fn refused_by_admission_fails_with_nothing_exposed() {
 #[test]
 fn n_7_n_8_x_13_an_outage_never_refuses_a_revision() {
     for outcome in [
-        live::Outcome::Retriable("503".to_owned()),
-        live::Outcome::Forbidden("cannot patch".to_owned()),
-        live::Outcome::MissingKind(Kind::HttpRoute),
-        live::Outcome::Stale("409".to_owned()),
+        live::WriteOutcome::Retriable("503".to_owned()),
+        live::WriteOutcome::Forbidden("cannot patch".to_owned()),
+        live::WriteOutcome::MissingKind(Kind::HttpRoute),
+        live::WriteOutcome::Stale("409".to_owned()),
     ] {
         let mut world = World::new(QUICK, "1");
         world.settle();
@@ -260,7 +260,7 @@ fn n_7_writes_that_time_out_are_tried_again_and_record_nothing() {
     while world.phase() != "Progressing(prepare)" {
         world.tick();
     }
-    world.outage = Some(live::Outcome::Retriable("time-out".to_owned()));
+    world.outage = Some(live::WriteOutcome::Retriable("time-out".to_owned()));
     for _ in 0..5 {
         world.now += chrono::TimeDelta::seconds(10);
         world.tick();
@@ -404,7 +404,7 @@ fn a_plan_from_an_older_record_than_live_names_is_dropped_whole() {
 fn a_retreat_that_the_cluster_does_not_take_is_told() {
     let mut world = World::at_tenth();
     world.behave("app:2", Pods::Stuck);
-    world.outage = Some(live::Outcome::Forbidden("cannot patch httproutes".to_owned()));
+    world.outage = Some(live::WriteOutcome::Forbidden("cannot patch httproutes".to_owned()));
     for _ in 0..3 {
         world.tick();
     }

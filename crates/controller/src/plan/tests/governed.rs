@@ -4,7 +4,7 @@ use super::manifests::{CANARY, set};
 use super::world::World;
 use crate::gate::guard::Guard;
 use crate::manifest::decision::DecisionAction;
-use crate::manifest::proof::{By, Rule};
+use crate::manifest::proof::{ApprovalRule, By};
 use crate::manifest::raw::{Floors, Trust};
 use serde_json::{Value, json};
 
@@ -72,7 +72,7 @@ fn x_2_an_approval_from_before_a_protection_was_seen_opens_no_gate_once_there_is
     assert_eq!(world.waits(), ["Approval", "ApprovalUnproven"], "{:?}", world.log);
     assert!(!world.record.as_ref().unwrap().run.as_ref().unwrap().unkept);
 
-    // A new process does not know yet what the host says: the word waits, and then is void.
+    // A new process does not know yet what the host says: the decision waits, and then is void.
     let mut world = unkept();
     world.policy.guard = Guard::Unknown;
     world.approve("tenth");
@@ -144,7 +144,7 @@ fn x_2_an_approval_whose_file_has_left_the_branch_is_taken_back_as_any_other() {
     assert_eq!(void.why, "it was given while the decisions branch was not protected");
     assert_eq!(void.through, Some("tenth".parse().unwrap()));
     assert!(record.run.unwrap().approved.is_empty());
-    // What is asked anew is another word, and counts.
+    // What is asked anew is another decision, and counts.
     world.policy.guard = Guard::Kept;
     world.settle();
     world.merge_the_request();
@@ -210,8 +210,12 @@ fn attack_85_a_rule_that_the_host_hides_opens_a_gate_only_where_reviews_prove_wh
     assert!(world.record().run.unwrap().approved.is_empty());
 
     let mut world = rested(hidden());
-    world.policy.proof =
-        Some(Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews, by: By::Reviews });
+    world.policy.proof = Some(ApprovalRule {
+        approvers: ["ana".to_owned()].into(),
+        approvals: 1,
+        trust: Trust::Reviews,
+        by: By::Reviews,
+    });
     world.want(CANARY, set("2"));
     world.settle();
     assert_eq!((world.phase().as_str(), world.waits()), ("Waiting", vec!["Approval"]));
@@ -277,7 +281,8 @@ fn a_floor_that_is_raised_holds_at_once_and_never_on_the_way_back() {
 #[test]
 fn x_2_a_policy_that_loosens_together_with_a_version_does_not_let_that_version_in() {
     let mut world = World::new(CANARY, "1");
-    let rule = Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews, by: By::Reviews };
+    let rule =
+        ApprovalRule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews, by: By::Reviews };
     world.policy.proof = Some(rule.clone());
     world.policy.floors = floors(json!({"soak": "6m"}));
     world.settle();

@@ -2,7 +2,7 @@
 
 use super::manifests::{CANARY, QUICK, set};
 use super::world::{Metric, Pods, World};
-use crate::analysis::call::{Asks, Call, Told};
+use crate::analysis::call::{Call, CallKind, Notification};
 use crate::analysis::judge::Inquiry;
 use crate::manifest::decision::DecisionAction;
 
@@ -11,7 +11,7 @@ const HOOKS: &str =
 
 fn told(question: &Inquiry) -> Option<String> {
     let Inquiry::Call(call) = question else { return None };
-    let Asks::Event(Told { hook, event, outcome }) = &call.asks else { return None };
+    let CallKind::Event(Notification { hook, event, outcome }) = &call.asks else { return None };
     Some(
         format!(
             "{hook} {event:?} {} {}",
@@ -25,7 +25,7 @@ fn told(question: &Inquiry) -> Option<String> {
 
 /// What each hook has taken last.
 fn taken(world: &World) -> Vec<String> {
-    world.evidence.readings.words.keys().filter_map(|call| told(&Inquiry::Call(call.clone()))).collect()
+    world.evidence.readings.verdicts.keys().filter_map(|call| told(&Inquiry::Call(call.clone()))).collect()
 }
 
 fn at_tenth(metric: Metric) -> World {
@@ -93,7 +93,7 @@ fn c_19_who_is_called_hears_of_a_run_that_only_a_person_can_end() {
     world.only_stable_stuck = true;
     world.pass(66);
     let stuck = |call: &Call| told(&Inquiry::Call(call.clone())).as_deref() == Some("chat OnCandidate promote");
-    let since = |world: &World| world.evidence.readings.words.keys().find(|call| stuck(call)).map(|call| call.since);
+    let since = |world: &World| world.evidence.readings.verdicts.keys().find(|call| stuck(call)).map(|call| call.since);
     assert_eq!((world.phase().as_str(), since(&world)), ("Promoting(promote)", None));
     world.pass(601);
     assert_eq!((world.phase().as_str(), world.waits()), ("Failed", vec!["OnCandidate"]));

@@ -9,7 +9,7 @@ use crate::record::state::Outcome;
 use crate::workload::live;
 use serde_json::{Value, json};
 
-/// A Job before each step, the second one after a person's word.
+/// A Job before each step, the second one after a person's decision.
 const TRIED: &str = "
 target: {kind: Deployment, name: podinfo, layout: inPlace}
 traffic: {router: {gatewayApi: {httpRoute: podinfo, service: podinfo}}, settle: 0s, drain: 0s}
@@ -199,10 +199,10 @@ fn a_success_is_remembered_where_the_step_is_not_entered_yet() {
 
 #[test]
 fn x_13_a_job_that_cannot_be_made_speaks_against_no_version() {
-    let refused = |why: &str| live::Outcome::Refused(why.to_owned());
+    let refused = |why: &str| live::WriteOutcome::Refused(why.to_owned());
     for (outage, reason) in [
-        (live::Outcome::Forbidden("jobs.batch is forbidden".to_owned()), "Forbidden"),
-        (live::Outcome::Retriable("exceeded quota".to_owned()), "Retrying"),
+        (live::WriteOutcome::Forbidden("jobs.batch is forbidden".to_owned()), "Forbidden"),
+        (live::WriteOutcome::Retriable("exceeded quota".to_owned()), "Retrying"),
         (refused("admission webhook denied the request"), "JobRefused"),
     ] {
         let (mut world, _) = World::about_to_make();

@@ -1,4 +1,4 @@
-//! Words, sets and objects that nobody reckons with.
+//! Decisions, sets and objects that nobody reckons with.
 
 use super::manifests::{QUICK, REPLICAS, set};
 use super::world::{Gateway, Pods, World};
@@ -54,7 +54,7 @@ fn c_20_by_pods_endpoints_that_lag_cost_no_soak() {
     world.settle();
     world.want(REPLICAS, set("2"));
     world.settle();
-    let exposed = |world: &World| world.record().phase.stop().map(|stop| stop.clock);
+    let exposed = |world: &World| world.record().phase.position().map(|position| position.clock);
     let before = exposed(&world);
     assert!(before.is_some_and(|clock| clock.exposed.is_some()), "{}", world.phase());
     // One pod is another one now, and the Service has not taken it up.

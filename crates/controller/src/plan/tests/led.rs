@@ -16,7 +16,7 @@ struct Led {
     routes: fn() -> Vec<Value>,
     left: fn() -> Vec<Value>,
     /// What carries the split.
-    carrier: (Kind, &'static str),
+    route: (Kind, &'static str),
 }
 
 const ALL: [Led; 4] = [
@@ -24,25 +24,25 @@ const ALL: [Led; 4] = [
         router: "istio: {virtualService: podinfo, service: podinfo}",
         routes: mesh,
         left: left_in_mesh,
-        carrier: (Kind::VirtualService, "podinfo"),
+        route: (Kind::VirtualService, "podinfo"),
     },
     Led {
         router: "nginx: {ingress: podinfo, service: podinfo}",
         routes: || vec![ingress("podinfo", "podinfo", json!({}))],
         left: left_of_ingress,
-        carrier: (Kind::Ingress, "podinfo-canary"),
+        route: (Kind::Ingress, "podinfo-canary"),
     },
     Led {
         router: "traefik: {traefikService: podinfo, service: podinfo}",
         routes: || vec![weighted(json!([{"name": "podinfo", "port": 80}]))],
         left: || vec![weighted(json!([{"name": "podinfo-primary", "namespace": "shop", "port": 80, "weight": 100}]))],
-        carrier: (Kind::TraefikService, "podinfo"),
+        route: (Kind::TraefikService, "podinfo"),
     },
     Led {
         router: "ingressRoute: {ingressRoute: podinfo, service: podinfo}",
         routes: || vec![ingress_route("podinfo")],
         left: || vec![ingress_route("podinfo-primary")],
-        carrier: (Kind::IngressRoute, "podinfo"),
+        route: (Kind::IngressRoute, "podinfo"),
     },
 ];
 
@@ -240,7 +240,7 @@ fn c_21_going_back_takes_traffic_first_and_leaves_nothing_of_the_run() {
         let mut world = led.in_run();
         world.say(DecisionAction::Abort);
         let retreats = world.plan_now().retreats;
-        let (kind, name) = led.carrier;
+        let (kind, name) = led.route;
         let first = retreats[0].verb.target();
         assert_eq!((first.kind, first.name.as_str()), (kind, name), "{}", led.router);
         assert!(retreats.iter().all(|action| action.class == Class::Retreat), "{retreats:?}");

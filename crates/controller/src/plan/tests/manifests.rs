@@ -112,7 +112,7 @@ pub(super) fn named_with(version: &str, change: impl FnOnce(&mut Vec<Value>)) ->
     })
 }
 
-/// 10 % after a word, half, then a word for the promotion.
+/// 10 % after a decision, half, then a decision for the promotion.
 pub(super) const CANARY: &str = "
 target: {kind: Deployment, name: podinfo, layout: inPlace}
 traffic: {router: {gatewayApi: {httpRoute: podinfo, service: podinfo}}, settle: 5s, drain: 30s}
@@ -143,7 +143,7 @@ phases:
 progressDeadline: 10m
 ";
 
-/// Blue and green: tried out by nobody but us, then all at once after a word.
+/// Blue and green: tried out by nobody but us, then all at once after a decision.
 pub(super) const PREVIEW: &str = "
 target: {kind: Deployment, name: podinfo, layout: inPlace}
 traffic: {router: {gatewayApi: {httpRoute: podinfo, service: podinfo}}, settle: 0s, drain: 0s}

@@ -1,5 +1,6 @@
 //! The planner's tests: stories in a small world. Each ends settled, with an empty second plan.
 
+mod adoption;
 mod affinity;
 mod asked;
 mod barred;
@@ -9,6 +10,7 @@ mod checks;
 mod cluster;
 mod corners;
 mod crashes;
+mod decisions;
 mod deletions;
 mod denied;
 mod effect;
@@ -34,8 +36,6 @@ mod secrets;
 mod service;
 mod shown;
 mod taken;
-mod takeover;
 mod tracked;
 mod versioned;
-mod words;
 mod world;

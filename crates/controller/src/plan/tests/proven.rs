@@ -1,13 +1,13 @@
-//! Words that a Git host's reviews have to prove.
+//! Decisions that a Git host's reviews have to prove.
 
 use super::super::evidence::ReviewQuery;
 use super::super::input::Desired;
 use super::manifests::{CANARY, QUICK, set};
 use super::world::World;
-use crate::gate::proof::{Author, Evidence, Merged, Signed, Signer};
+use crate::gate::proof::{Author, MergedPull, ProofEvidence, Signed, Signer};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::ids::CommitId;
-use crate::manifest::proof::{By, Rule};
+use crate::manifest::proof::{ApprovalRule, By};
 use crate::manifest::raw::Trust;
 use crate::people::review::{Review, Says};
 use crate::people::user::{Account, Being, Permission, User};
@@ -59,15 +59,15 @@ fn commit(digit: &str) -> CommitId {
 }
 
 impl Reviewed {
-    pub(super) fn tell(&self, review_query: &ReviewQuery) -> Evidence {
+    pub(super) fn tell(&self, review_query: &ReviewQuery) -> ProofEvidence {
         if let Some(why) = self.away {
-            return Evidence::Incomplete(why.to_owned());
+            return ProofEvidence::Incomplete(why.to_owned());
         }
         if let Some(why) = self.unseen {
-            return Evidence::Unseen(why.to_owned());
+            return ProofEvidence::Unseen(why.to_owned());
         }
         if self.pushed {
-            return Evidence::Pushed;
+            return ProofEvidence::Pushed;
         }
         if review_query.asked.rule.by == By::Signatures {
             return self.signed(review_query);
@@ -82,7 +82,7 @@ impl Reviewed {
             at,
         };
         let account = |login: &&str| (user(login), Account { being: Being::Person, permission: self.permission });
-        Evidence::Merged(Box::new(Merged {
+        ProofEvidence::Merged(Box::new(MergedPull {
             number: 3,
             base: "tidegate/prod/decisions".to_owned(),
             head: commit("d"),
@@ -100,11 +100,11 @@ impl Reviewed {
 
 impl Reviewed {
     /// Whoever approved has signed.
-    fn signed(&self, review_query: &ReviewQuery) -> Evidence {
+    fn signed(&self, review_query: &ReviewQuery) -> ProofEvidence {
         let address = |who: &str| format!("{who}@example.org");
         let at: Time = "2026-03-02T10:00:00Z".parse().unwrap();
         let signer = |who: &&str| Signer { names: [address(who)].into(), key: "SHA256:x".to_owned(), at };
-        Evidence::Signed(Box::new(Signed {
+        ProofEvidence::Signed(Box::new(Signed {
             by: self
                 .by
                 .first()
@@ -117,8 +117,8 @@ impl Reviewed {
     }
 }
 
-fn rule() -> Rule {
-    Rule {
+fn rule() -> ApprovalRule {
+    ApprovalRule {
         approvers: ["ana", "ben", "eve"].map(str::to_owned).into(),
         approvals: 1,
         trust: Trust::Reviews,
@@ -126,12 +126,12 @@ fn rule() -> Rule {
     }
 }
 
-/// A run that waits before `tenth` for a word that Ana, Ben or Eve has to give.
+/// A run that waits before `tenth` for a decision that Ana, Ben or Eve has to give.
 fn asked() -> World {
     asked_of(rule())
 }
 
-fn asked_of(rule: Rule) -> World {
+fn asked_of(rule: ApprovalRule) -> World {
     let mut world = World::new(CANARY, "1");
     world.policy.proof = Some(rule);
     world.settle();
@@ -254,7 +254,7 @@ fn attack_80_what_was_approved_is_looked_at_again_before_the_step_is_entered() {
 
 #[test]
 fn x_2_attack_80_who_is_in_a_team_is_asked_when_the_word_counts_and_when_the_step_is_entered() {
-    let mut world = asked_of(Rule { approvers: ["ana", "@acme/shop"].map(str::to_owned).into(), ..rule() });
+    let mut world = asked_of(ApprovalRule { approvers: ["ana", "@acme/shop"].map(str::to_owned).into(), ..rule() });
     world.host = Reviewed { by: vec!["eve"], ..Reviewed::default() };
     world.approve("tenth");
     let refused = "eve is none of the policy's approvers, and not in @acme/shop; approved by 0, needed are 1";
@@ -288,7 +288,7 @@ fn x_2_attack_80_who_is_in_a_team_is_asked_when_the_word_counts_and_when_the_ste
 
 #[test]
 fn x_13_a_team_that_cannot_be_seen_is_asked_about_every_five_minutes_alone() {
-    let mut world = asked_of(Rule { approvers: ["@acme/shop".to_owned()].into(), ..rule() });
+    let mut world = asked_of(ApprovalRule { approvers: ["@acme/shop".to_owned()].into(), ..rule() });
     let why = "there is no team @acme/shop with access to this repository, or …";
     world.host.unseen = Some(why);
     world.say(DecisionAction::Approve { through: "tenth".parse().unwrap() });
@@ -306,7 +306,8 @@ fn x_13_a_team_that_cannot_be_seen_is_asked_about_every_five_minutes_alone() {
 
 #[test]
 fn a_team_that_is_asked_for_anew_is_asked_about_anew() {
-    let mut world = asked_of(Rule { approvers: ["ana", "eve", "@acme/shop"].map(str::to_owned).into(), ..rule() });
+    let mut world =
+        asked_of(ApprovalRule { approvers: ["ana", "eve", "@acme/shop"].map(str::to_owned).into(), ..rule() });
     world.host = Reviewed { by: vec!["eve"], ..Reviewed::default() };
     world.policy.proof.as_mut().unwrap().approvers.remove("eve");
     world.host.teams = vec![("eve", "@acme/shop")];
@@ -340,9 +341,9 @@ fn a_policy_that_loosens_is_for_later_runs_and_one_that_restricts_acts_at_once()
     assert!(said(&world, "ApprovalUnproven").contains("counted without a proof"));
 }
 
-fn signed_by(approvers: &[&str]) -> Rule {
+fn signed_by(approvers: &[&str]) -> ApprovalRule {
     let approvers = approvers.iter().map(|name| format!("{name}@example.org")).collect();
-    Rule { approvers, by: By::Signatures, ..rule() }
+    ApprovalRule { approvers, by: By::Signatures, ..rule() }
 }
 
 #[test]
@@ -405,7 +406,7 @@ fn x_2_nobody_has_to_sign_what_restricts_and_everybody_who_loosens() {
 #[test]
 fn x_2_approvers_whom_nothing_can_prove_close_the_gate_and_are_never_passed_over() {
     let mut world = World::new(CANARY, "1");
-    world.policy.proof = Some(Rule { by: By::Nothing, ..signed_by(&["ana"]) });
+    world.policy.proof = Some(ApprovalRule { by: By::Nothing, ..signed_by(&["ana"]) });
     world.settle();
     world.want(CANARY, set("2"));
     world.settle();

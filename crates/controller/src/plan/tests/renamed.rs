@@ -115,7 +115,7 @@ fn a_rollback_that_does_not_fit_refuses_nothing_and_says_why() {
 }
 
 impl World {
-    /// What the record says of the last word, which was not followed.
+    /// What the record says of the last decision, which was not followed.
     #[track_caller]
     fn not_done(&mut self) -> String {
         let (image, words) = (self.image("podinfo").map(str::to_owned), self.record().consumed.len());

@@ -1,6 +1,6 @@
 //! Branches under the names of our requests that say something else than we have asked.
 
-use super::super::input::{Branch, Change, Content};
+use super::super::input::{HeadChange, HeadContent, RequestBranch};
 use super::manifests::{CANARY, set};
 use super::world::World;
 use crate::gate::decisions::DecisionFile;
@@ -8,7 +8,7 @@ use crate::manifest::decision::{Decision, DecisionAction};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId};
 use crate::manifest::oid;
-use crate::manifest::proof::{By, Rule};
+use crate::manifest::proof::{ApprovalRule, By};
 use crate::manifest::raw::Trust;
 use crate::record::branches::{Asks, Head, approval};
 use crate::record::history::voids;
@@ -19,11 +19,11 @@ mod beside;
 
 impl World {
     /// The branches of requests, as we make them where nothing else is said.
-    pub(super) fn branches(&self) -> BTreeMap<String, Branch> {
+    pub(super) fn branches(&self) -> BTreeMap<String, RequestBranch> {
         let all = self.proposals.iter();
         all.map(|(name, head)| {
-            let content = self.contents.get(head).cloned().unwrap_or_else(|| Content::Read(self.honest(name)));
-            (name.clone(), Branch { head: head.clone(), content })
+            let content = self.contents.get(head).cloned().unwrap_or_else(|| HeadContent::Read(self.honest(name)));
+            (name.clone(), RequestBranch { head: head.clone(), content })
         })
         .collect()
     }
@@ -52,9 +52,9 @@ impl World {
     pub(super) fn brought(&self) -> BTreeMap<RepoPath, BTreeSet<String>> {
         let branches = self.branches();
         let by = |file: &DecisionFile| {
-            let brings = |branch: &Branch| match &branch.content {
-                Content::Read(change) => change.files.get(&file.path) == Some(&Some(file.blob.clone())),
-                Content::Unread(_) | Content::Odd(_) => false,
+            let brings = |branch: &RequestBranch| match &branch.content {
+                HeadContent::Read(change) => change.files.get(&file.path) == Some(&Some(file.blob.clone())),
+                HeadContent::Unread(_) | HeadContent::Odd(_) => false,
             };
             let it = branches.iter().filter(|(_, branch)| file.merged.as_ref() == Some(&branch.head) || brings(branch));
             it.map(|(name, _)| name.clone()).collect::<BTreeSet<_>>()
@@ -64,7 +64,7 @@ impl World {
     }
 
     /// What we ask by a branch of that name.
-    pub(super) fn honest(&self, name: &str) -> Change {
+    pub(super) fn honest(&self, name: &str) -> HeadChange {
         let head = Head::parse(&"prod".parse().unwrap(), name).expect("a request");
         let void = |through| self.record.iter().flat_map(|record| voids(record, &head.run, through)).count();
         let (path, text) = match &head.asks {
@@ -73,11 +73,11 @@ impl World {
             Asks::Delete => self.deletion_asked(&head),
         };
         let files: BTreeMap<_, _> = [(path, Some(oid::blob(text.as_bytes())))].into();
-        Change { alone: true, undoing: (head.asks == Asks::Revert).then(|| files.clone()), files }
+        HeadChange { alone: true, undoing: (head.asks == Asks::Revert).then(|| files.clone()), files }
     }
 
     /// Somebody pushes to the one request that is open; the head and the branch.
-    pub(super) fn pushed(&mut self, digit: &str, content: Content) -> (CommitId, String) {
+    pub(super) fn pushed(&mut self, digit: &str, content: HeadContent) -> (CommitId, String) {
         let (name, head) = (self.proposals.keys().next().cloned().unwrap(), commit(digit));
         self.proposals.insert(name.clone(), head.clone());
         self.contents.insert(head.clone(), content);
@@ -104,8 +104,8 @@ fn commit(digit: &str) -> CommitId {
     digit.repeat(40).parse().unwrap()
 }
 
-/// A run that waits for a word before `tenth`, and what its request would bring.
-fn asked() -> (World, Change) {
+/// A run that waits for a decision before `tenth`, and what its request would bring.
+fn asked() -> (World, HeadChange) {
     let mut world = World::new(CANARY, "1");
     world.settle();
     world.want(CANARY, set("2"));
@@ -117,11 +117,11 @@ fn asked() -> (World, Change) {
 }
 
 /// The same, by an approval of all that is to come.
-fn swapped(change: &Change) -> Change {
+fn swapped(change: &HeadChange) -> HeadChange {
     let swap = |(path, _): (&RepoPath, &Option<BlobId>)| {
         (path.as_str().replace("-tenth", "-promotion").parse().unwrap(), Some("9".repeat(40).parse().unwrap()))
     };
-    Change { files: change.files.iter().map(swap).collect(), ..change.clone() }
+    HeadChange { files: change.files.iter().map(swap).collect(), ..change.clone() }
 }
 
 #[test]
@@ -129,15 +129,15 @@ fn x_2_attack_74_a_request_that_somebody_has_pushed_to_is_void_and_asked_again()
     let (_, honest) = asked();
     let more = |path: &str, blob: Option<&str>| {
         let file = (path.parse().unwrap(), blob.map(|digit| digit.repeat(40).parse().unwrap()));
-        Change { files: honest.files.clone().into_iter().chain([file]).collect(), ..honest.clone() }
+        HeadChange { files: honest.files.clone().into_iter().chain([file]).collect(), ..honest.clone() }
     };
     for (content, why) in [
-        (Content::Read(swapped(&honest)), "it would change shop/podinfo/1-"),
-        (Content::Read(more("shop/other/1-x.yaml", Some("9"))), "it would change shop/other/1-x.yaml"),
-        (Content::Read(more("README.md", None)), "it would change README.md"),
-        (Content::Read(Change { files: BTreeMap::new(), ..honest.clone() }), "it lacks what was asked"),
-        (Content::Read(Change { alone: false, ..honest.clone() }), "it would bring other commits too"),
-        (Content::Odd("the tree is odd".to_owned()), "the tree is odd"),
+        (HeadContent::Read(swapped(&honest)), "it would change shop/podinfo/1-"),
+        (HeadContent::Read(more("shop/other/1-x.yaml", Some("9"))), "it would change shop/other/1-x.yaml"),
+        (HeadContent::Read(more("README.md", None)), "it would change README.md"),
+        (HeadContent::Read(HeadChange { files: BTreeMap::new(), ..honest.clone() }), "it lacks what was asked"),
+        (HeadContent::Read(HeadChange { alone: false, ..honest.clone() }), "it would bring other commits too"),
+        (HeadContent::Odd("the tree is odd".to_owned()), "the tree is odd"),
     ] {
         let (mut world, _) = asked();
         let before = world.proposals.clone();
@@ -167,14 +167,14 @@ fn x_2_attack_74_a_request_that_somebody_has_pushed_to_is_void_and_asked_again()
 fn pushing_to_a_request_again_and_again_makes_no_record_grow() {
     let (mut world, honest) = asked();
     for digit in ["7", "8", "9"] {
-        let (foreign, _) = world.pushed(digit, Content::Read(swapped(&honest)));
+        let (foreign, _) = world.pushed(digit, HeadContent::Read(swapped(&honest)));
         world.settle();
         let [void] = &world.spoiled()[..] else { panic!("{:?}", world.log) };
         assert_eq!(void.head.as_ref(), Some(&foreign));
     }
     assert_eq!(world.asks(), 4);
     // What was void before is no better the next time.
-    world.pushed("7", Content::Read(swapped(&honest)));
+    world.pushed("7", HeadContent::Read(swapped(&honest)));
     world.settle();
     assert_eq!((world.asks(), world.spoiled().len()), (5, 1));
 }
@@ -183,7 +183,7 @@ fn pushing_to_a_request_again_and_again_makes_no_record_grow() {
 fn x_3_attack_74_a_branch_that_was_there_before_we_asked_is_no_request() {
     let (twin, honest) = asked();
     let name = twin.proposals.keys().next().cloned().unwrap();
-    let beforehand = |content: Content| {
+    let beforehand = |content: HeadContent| {
         let mut world = World::new(CANARY, "1");
         world.settle();
         world.want(CANARY, set("2"));
@@ -192,12 +192,12 @@ fn x_3_attack_74_a_branch_that_was_there_before_we_asked_is_no_request() {
         world.settle();
         world
     };
-    let world = beforehand(Content::Read(swapped(&honest)));
+    let world = beforehand(HeadContent::Read(swapped(&honest)));
     assert_eq!((world.asks(), world.spoiled().len()), (1, 1), "{:?}", world.log);
     assert_eq!(world.waits(), ["Approval", "ApprovalUnproven"]);
     assert_ne!(world.proposals[&name], commit("9"));
     // As when a process ended before it could record what it had asked.
-    let world = beforehand(Content::Read(honest));
+    let world = beforehand(HeadContent::Read(honest));
     assert_eq!((world.asks(), world.spoiled().len(), world.waits()), (0, 0, vec!["Approval"]), "{:?}", world.log);
     assert_eq!(
         world.record().run.unwrap().pulls.values().map(|pull| pull.head.clone()).collect::<Vec<_>>(),
@@ -209,16 +209,16 @@ fn x_3_attack_74_a_branch_that_was_there_before_we_asked_is_no_request() {
 fn x_6_what_could_not_be_read_is_neither_asked_by_nor_a_no() {
     let (mut world, honest) = asked();
     let before = world.record();
-    let (head, _) = world.pushed("9", Content::Unread("Git is away".to_owned()));
+    let (head, _) = world.pushed("9", HeadContent::Unread("Git is away".to_owned()));
     world.pass(3_600);
     assert_eq!((world.record(), world.asks()), (before, 1), "{:?}", world.log);
     assert_eq!(world.waits(), ["Approval", "Evidence"]);
-    world.contents.insert(head.clone(), Content::Read(honest));
+    world.contents.insert(head.clone(), HeadContent::Read(honest));
     world.settle();
     assert_eq!((world.waits(), world.asks()), (vec!["Approval"], 1));
     assert_eq!(world.record().run.unwrap().pulls.values().map(|pull| &pull.head).collect::<Vec<_>>(), [&head]);
     // A new process has not read it yet: what was asked stays so.
-    world.contents.insert(head, Content::Unread("not read yet".to_owned()));
+    world.contents.insert(head, HeadContent::Unread("not read yet".to_owned()));
     let commits = world.log.len();
     world.pass(3_600);
     assert_eq!((world.waits(), world.log.len()), (vec!["Approval"], commits));
@@ -232,17 +232,17 @@ fn x_5_a_request_to_undo_a_change_is_asked_again_when_somebody_has_written_to_it
     let revert = |world: &World| world.record().revert.map(|pull| pull.head);
     assert_eq!(revert(&world), Some(ours.clone()));
 
-    let (foreign, _) = world.pushed("9", Content::Unread("Git is away".to_owned()));
+    let (foreign, _) = world.pushed("9", HeadContent::Unread("Git is away".to_owned()));
     world.settle();
     assert_eq!((revert(&world), world.asks(), world.waits()), (Some(ours), 1, vec!["Evidence", "Refused"]));
 
     let mut files = honest.files.clone();
     files.insert(path("teams/shop/other/app.yaml"), Some("9".repeat(40).parse().unwrap()));
-    let nothing = Change { undoing: None, ..honest.clone() };
-    for content in [Change { files, ..honest.clone() }, Change { alone: false, ..honest }, nothing] {
+    let nothing = HeadChange { undoing: None, ..honest.clone() };
+    for content in [HeadChange { files, ..honest.clone() }, HeadChange { alone: false, ..honest }, nothing] {
         let (before, asks) = (world.log.len(), world.asks());
         world.proposals.insert(name.clone(), foreign.clone());
-        world.contents.insert(foreign.clone(), Content::Read(content));
+        world.contents.insert(foreign.clone(), HeadContent::Read(content));
         world.settle();
         let log = world.log[before..].join("\n");
         assert!(
@@ -257,7 +257,8 @@ fn x_5_a_request_to_undo_a_change_is_asked_again_when_somebody_has_written_to_it
 #[test]
 fn attack_74_who_is_asked_about_a_word_learns_which_head_was_asked() {
     let (mut world, honest) = asked();
-    let rule = Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews, by: By::Reviews };
+    let rule =
+        ApprovalRule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews, by: By::Reviews };
     world.policy.proof = Some(rule);
     let ours = world.proposals.values().next().cloned().unwrap();
     let asked = |world: &World| {
@@ -272,14 +273,14 @@ fn attack_74_who_is_asked_about_a_word_learns_which_head_was_asked() {
     };
     assert_eq!(asked(&world), [Some(ours.clone())]);
     // What was pushed to the branch, and not seen yet, is not what was asked.
-    world.pushed("9", Content::Read(swapped(&honest)));
+    world.pushed("9", HeadContent::Read(swapped(&honest)));
     assert_eq!(asked(&world), [Some(ours)]);
     assert!(world.tick(), "{:?}", world.log);
     assert_eq!(asked(&world), [None]);
 }
 
 /// Somebody merges what lies on that branch, squashed or not, before anybody looks again.
-pub(super) fn merged(world: &mut World, change: &Change, action: DecisionAction, by: Option<&CommitId>) {
+pub(super) fn merged(world: &mut World, change: &HeadChange, action: DecisionAction, by: Option<&CommitId>) {
     let run = world.record().current();
     let (path, blob) =
         change.files.first_key_value().map(|(path, blob)| (path.clone(), blob.clone().unwrap())).unwrap();
@@ -302,8 +303,8 @@ fn approve(through: &str) -> DecisionAction {
 fn x_2_attack_74_without_approvers_a_head_that_is_replaced_and_merged_in_one_poll_brings_no_word() {
     let (_, honest) = asked();
     let other = swapped(&honest);
-    let read = Content::Read(other.clone());
-    let unread = Content::Unread("not read yet".to_owned());
+    let read = HeadContent::Read(other.clone());
+    let unread = HeadContent::Unread("not read yet".to_owned());
     let was = "which was to ask for something else";
     let gone = "was replaced or deleted as it came";
     for (content, is_there, is_merge, why) in [
@@ -342,7 +343,7 @@ fn what_is_void_where_no_proof_is_asked_for_is_not_said_to_lack_one() {
     for (action, said) in [(approve("promotion"), "approval of promotion"), (DecisionAction::Resume, "resume")] {
         let (mut world, honest) = asked();
         let other = swapped(&honest);
-        let (foreign, _) = world.pushed("9", Content::Read(other.clone()));
+        let (foreign, _) = world.pushed("9", HeadContent::Read(other.clone()));
         merged(&mut world, &other, action, Some(&foreign));
         let log = world.log.join("\n");
         assert!(log.contains(&format!("{said} does not count")) && !log.contains("not proven"), "{log}");
@@ -353,7 +354,7 @@ fn what_is_void_where_no_proof_is_asked_for_is_not_said_to_lack_one() {
 fn x_2_what_was_asked_counts_whoever_has_committed_it() {
     for (is_there, is_merge) in [(true, true), (true, false), (false, true), (false, false)] {
         let (mut world, honest) = asked();
-        let (again, name) = world.pushed("9", Content::Read(honest.clone()));
+        let (again, name) = world.pushed("9", HeadContent::Read(honest.clone()));
         if !is_there {
             world.proposals.remove(&name);
         }
@@ -380,18 +381,18 @@ fn attack_74_nor_does_the_request_of_another_rollout_or_a_head_that_was_void_bef
     let other = swapped(&honest);
     let name = world.proposals.keys().next().unwrap().replace("podinfo", "other");
     world.proposals.insert(name.clone(), commit("9"));
-    world.contents.insert(commit("9"), Content::Read(other.clone()));
+    world.contents.insert(commit("9"), HeadContent::Read(other.clone()));
     merged(&mut world, &other, approve("promotion"), None);
     let record = world.record();
     assert!(record.run.unwrap().approved.is_empty() && world.asks() == 1, "{:?}", world.log);
     let why = record.consumed.last().unwrap().void.clone().unwrap().why;
     assert!(why.contains(&name), "{why}");
-    // A word of one's own is nobody's request.
+    // A decision of one's own is nobody's request.
     world.approve("tenth");
     assert_eq!(world.phase(), "Progressing(tenth)");
 
     let (mut world, _) = asked();
-    let (foreign, _) = world.pushed("9", Content::Read(other.clone()));
+    let (foreign, _) = world.pushed("9", HeadContent::Read(other.clone()));
     world.settle();
     merged(&mut world, &other, approve("promotion"), Some(&foreign));
     assert!(world.record().run.unwrap().approved.is_empty(), "{:?}", world.log);
@@ -403,7 +404,7 @@ fn attack_74_nor_does_the_request_of_another_rollout_or_a_head_that_was_void_bef
 fn what_restricts_counts_however_it_comes() {
     let (mut world, honest) = asked();
     let other = swapped(&honest);
-    let (foreign, _) = world.pushed("9", Content::Read(other.clone()));
+    let (foreign, _) = world.pushed("9", HeadContent::Read(other.clone()));
     merged(&mut world, &other, DecisionAction::Hold, Some(&foreign));
     assert!(world.record().run.unwrap().held, "{:?}", world.log);
 }
@@ -412,7 +413,7 @@ fn what_restricts_counts_however_it_comes() {
 fn x_2_attack_74_nor_is_one_squashed_that_was_void_before_and_is_not_asked_for_anew_yet() {
     let (mut world, honest) = asked();
     let other = swapped(&honest);
-    let (_, name) = world.pushed("9", Content::Read(other.clone()));
+    let (_, name) = world.pushed("9", HeadContent::Read(other.clone()));
     while world.spoiled().is_empty() {
         assert!(world.tick(), "{:?}", world.log);
     }

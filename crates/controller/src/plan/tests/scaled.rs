@@ -1,4 +1,4 @@
-//! Targets whose number of pods is a scaler's word, with the layout `primary`: the copy has a scaler of its own.
+//! Targets whose number of pods is a scaler's decision, with the layout `primary`: the copy has a scaler of its own.
 
 use super::manifests::{CANARY, QUICK, named_with, primary, set, set_with, versioned};
 use super::world::{Pods, World};

@@ -8,7 +8,7 @@ use crate::manifest::decision::DecisionAction;
 use crate::manifest::desired::Set;
 use crate::manifest::ids::RunId;
 use crate::manifest::object::Kind;
-use crate::workload::live::Outcome;
+use crate::workload::live::WriteOutcome;
 use crate::workload::lookup::Identity;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -186,7 +186,7 @@ fn c_7_who_may_not_look_or_copy_says_so_and_nothing_is_made() {
     while world.anchors().is_empty() {
         assert!(world.tick(), "{:#?}", world.log);
     }
-    world.outage = Some(Outcome::Forbidden("rbac.copySecrets".to_owned()));
+    world.outage = Some(WriteOutcome::Forbidden("rbac.copySecrets".to_owned()));
     world.settle();
     assert_eq!((world.waits(), world.get(Kind::Deployment, "podinfo-primary").is_none()), (vec!["Forbidden"], true));
     assert_eq!(world.plan_now().waits[0].message, "rbac.copySecrets");

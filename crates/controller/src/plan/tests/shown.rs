@@ -9,7 +9,7 @@ use crate::manifest::object::Kind;
 use crate::record::posture::{Naming, Split};
 use crate::record::state::RoleName;
 use crate::workload::kinds::service;
-use crate::workload::routers::{self, Seen, View};
+use crate::workload::routers::{self, ObservedSplit, RouteView};
 use std::sync::Arc;
 
 impl World {
@@ -28,7 +28,7 @@ impl World {
         let naming = self.naming();
         let baseline =
             self.record.as_ref().and_then(|r| r.run.as_ref()).and_then(|r| r.baseline.values().next().copied());
-        let view = View {
+        let view = RouteView {
             live: &self.live,
             namespace: &id().namespace,
             target: &plan.target.name,
@@ -36,10 +36,12 @@ impl World {
             naming: &naming,
         };
         match routers::read(&traffic.router, &view) {
-            Seen::Split(split) => split,
+            ObservedSplit::Split(split) => split,
             // The new version's own route names nobody else.
-            Seen::Foreign(_) if naming.services().is_some() => Split { weight: Percent::ALL, ..Split::stable() },
-            Seen::Foreign(why) => panic!("{why}: {:?}", self.log),
+            ObservedSplit::Foreign(_) if naming.services().is_some() => {
+                Split { weight: Percent::ALL, ..Split::stable() }
+            }
+            ObservedSplit::Foreign(why) => panic!("{why}: {:?}", self.log),
         }
     }
 

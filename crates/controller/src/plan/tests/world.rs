@@ -3,14 +3,14 @@
 use super::super::action::{Action, Ask, Class, Proposal};
 use super::super::draft::{RecordChange, RolloutPlan};
 use super::super::evidence::{Answer, Evidence};
-use super::super::input::{Content, Decisions, Desired, Git, Input, Live, PolicyView, Recorded};
+use super::super::input::{Decisions, Desired, Git, HeadContent, Input, Live, PolicyView, RecordedState};
 use super::super::planner;
 pub(super) use super::behaviour::{Gateway, Metric, Pods};
 pub(super) use super::effect::Effect;
 use super::manifests::{CANARY, QUICK, hex, id, object, plan, set};
 use super::proven::Reviewed;
 use super::secrets::Held;
-use crate::analysis::call::Word;
+use crate::analysis::call::WebhookVerdict;
 use crate::analysis::reading::Reading;
 use crate::gate::BrakeWord;
 use crate::gate::decisions::DecisionFile;
@@ -24,7 +24,7 @@ use crate::manifest::object::{Kind, OWNER, Object, RETREATED};
 use crate::record::branches::{Asks, Head};
 use crate::record::posture::PostureDigest;
 use crate::record::state::{RolloutState, Time, Writer};
-use crate::workload::live::{LiveState, Outcome};
+use crate::workload::live::{LiveState, WriteOutcome};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,7 +47,7 @@ pub(super) struct World {
     pub(super) muted: Option<String>,
     pub(super) proposals: BTreeMap<String, CommitId>,
     /// What those of them would bring that are not as they were made.
-    pub(super) contents: BTreeMap<CommitId, Content>,
+    pub(super) contents: BTreeMap<CommitId, HeadContent>,
     pub(super) policy: PolicyView,
     pub(super) brake: Result<Option<BrakeWord>, String>,
     pub(super) evidence: Evidence,
@@ -64,11 +64,11 @@ pub(super) struct World {
     /// What is there that nobody watches, `Secret tls`; an error if nobody may know.
     pub(super) unwatched: Result<BTreeMap<String, Held>, String>,
     /// What webhooks say that stand before steps.
-    pub(super) webhook: Reading<Word>,
+    pub(super) webhook: Reading<WebhookVerdict>,
     pub(super) only_stable_stuck: bool,
     /// The Service that no endpoint is known of, whatever it selects.
     pub(super) lost_to: Option<String>,
-    pub(super) outage: Option<Outcome>,
+    pub(super) outage: Option<WriteOutcome>,
     pub(super) epoch: u64,
     /// Pods take a turn of the controllers to become ready.
     pub(super) slow: bool,
@@ -187,7 +187,7 @@ impl World {
             metric: Metric::Value(0.0),
             host: Reviewed::default(),
             unwatched: Ok(BTreeMap::new()),
-            webhook: Reading::Said(Word::Good),
+            webhook: Reading::Said(WebhookVerdict::Good),
             only_stable_stuck: false,
             lost_to: None,
             outage: None,
@@ -233,9 +233,9 @@ impl World {
             desired: self.desired.clone(),
             main: hex(&self.main.to_string(), 20).parse().expect("a commit"),
             recorded: match self.record.clone() {
-                _ if self.unreadable => Recorded::Unreadable("the branch was put back".to_owned()),
-                None => Recorded::None,
-                Some(record) => Recorded::State(Box::new(record), self.plan.clone()),
+                _ if self.unreadable => RecordedState::Unreadable("the branch was put back".to_owned()),
+                None => RecordedState::None,
+                Some(record) => RecordedState::State(Box::new(record), self.plan.clone()),
             },
             sets: self.sets.clone(),
             past: self.sets.clone(),
@@ -441,8 +441,8 @@ impl World {
 
     /// The word that ends the soak of the step on which the run stands.
     pub(super) fn soak_is_over(&self) -> DecisionAction {
-        let stop = self.record.as_ref().and_then(|record| record.phase.stop());
-        let step = stop.map_or_else(|| "tenth".parse().expect("a step"), |stop| stop.step.clone());
+        let position = self.record.as_ref().and_then(|record| record.phase.position());
+        let step = position.map_or_else(|| "tenth".parse().expect("a step"), |position| position.step.clone());
         DecisionAction::Skip { step }
     }
 
@@ -465,8 +465,8 @@ impl World {
 
     pub(super) fn phase(&self) -> String {
         let record = self.record.as_ref().expect("a record");
-        match record.phase.stop() {
-            Some(stop) => format!("{}({})", record.phase.name(), stop.step),
+        match record.phase.position() {
+            Some(position) => format!("{}({})", record.phase.name(), position.step),
             None => record.phase.name().to_owned(),
         }
     }

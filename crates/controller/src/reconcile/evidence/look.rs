@@ -5,13 +5,13 @@ use crate::manifest::ids::RolloutId;
 use crate::manifest::reference::Referent;
 use crate::plan::action::SecretCopy;
 use crate::plan::evidence::Found;
-use crate::workload::live::Outcome;
+use crate::workload::live::WriteOutcome;
 use crate::workload::lookup::{Lookup, Presence};
 use std::sync::Arc;
 
 /// Whether what was looked up may be otherwise since that copy was tried: the copy itself, and the Secret if that has moved on.
-pub(super) fn is_news(lookup: &Lookup, copy: &SecretCopy, outcome: &Outcome) -> bool {
-    let moved = matches!(outcome, Outcome::Stale(_));
+pub(super) fn is_news(lookup: &Lookup, copy: &SecretCopy, outcome: &WriteOutcome) -> bool {
+    let moved = matches!(outcome, WriteOutcome::Stale(_));
     lookup.to == Referent::Secret && (lookup.name == copy.anchor.name || moved && lookup.name == copy.secret)
 }
 
@@ -56,7 +56,7 @@ mod tests {
     use crate::cluster::client::Cluster;
     use crate::reconcile::clock::Clock;
     use serde_json::json;
-    use tidegate_world::kube_api::{Fault, KubeApi, Verdict};
+    use tidegate_world::kube_api::{Fault, FaultVerdict, KubeApi};
     use tokio::sync::Notify;
 
     #[tokio::test]
@@ -79,13 +79,13 @@ mod tests {
         };
         let first = look().await;
         assert!(matches!(first.presence, Presence::There(_)), "{first:?}");
-        api.judge(|_| Verdict::Before(Fault::Unavailable));
+        api.judge(|_| FaultVerdict::Before(Fault::Unavailable));
         let silent = look().await;
         assert!(silent.presence == first.presence && silent.at > first.at, "{silent:?}");
         // What is said counts, and so does silence where nothing was known.
-        api.judge(|_| Verdict::Before(Fault::Forbidden));
+        api.judge(|_| FaultVerdict::Before(Fault::Forbidden));
         assert!(matches!(look().await.presence, Presence::Forbidden(_)));
-        api.judge(|_| Verdict::Before(Fault::Unavailable));
+        api.judge(|_| FaultVerdict::Before(Fault::Unavailable));
         assert!(matches!(look().await.presence, Presence::Unknown(_)));
         api.acquit();
         assert_eq!(look().await.presence, first.presence);

@@ -12,7 +12,7 @@ impl Collector {
     pub fn news(&self) -> BTreeSet<RolloutId> {
         let mut known = self.known();
         known.fresh.clear();
-        known.unheard.clear();
+        known.unexamined.clear();
         take(&mut known.news)
     }
 
@@ -20,7 +20,7 @@ impl Collector {
     #[must_use]
     pub fn fresh(&self) -> BTreeSet<RolloutId> {
         let mut known = self.known();
-        known.unheard.clear();
+        known.unexamined.clear();
         take(&mut known.fresh)
     }
 
@@ -29,7 +29,7 @@ impl Collector {
     #[must_use]
     pub fn bad_news(&self, is_bad: impl Fn(&RolloutId, &Evidence) -> bool) -> BTreeSet<RolloutId> {
         let known = &mut *self.known();
-        let mut bad = take(&mut known.unheard);
+        let mut bad = take(&mut known.unexamined);
         bad.retain(|id| known.by_rollout.get(id).is_some_and(|evidence| is_bad(id, evidence)));
         for id in &bad {
             known.fresh.remove(id);
@@ -38,15 +38,15 @@ impl Collector {
     }
 
     /// Takes note that a rollout is planned with all of its answers so far: whatever is bad of them its plan does.
-    pub fn heard(&self, id: &RolloutId) {
-        self.known().unheard.remove(id);
+    pub fn examined(&self, id: &RolloutId) {
+        self.known().unexamined.remove(id);
     }
 }
 
 impl Known {
     /// Takes note of rollouts with news.
     pub(super) fn tell(&mut self, news: BTreeSet<RolloutId>) {
-        self.unheard.extend(news.iter().cloned());
+        self.unexamined.extend(news.iter().cloned());
         self.fresh.extend(news.iter().cloned());
         self.news.extend(news);
     }
@@ -90,7 +90,7 @@ mod tests {
         comes(&good);
         assert_eq!((bad_news(), asked.take()), ([].into(), vec!["good".to_owned()]));
         comes(&bad);
-        collector.heard(&bad);
+        collector.examined(&bad);
         assert_eq!((bad_news(), collector.fresh()), ([].into(), [bad.clone(), good.clone()].into()));
         comes(&bad);
         assert_eq!(collector.news(), [bad.clone(), good.clone()].into());

@@ -3,7 +3,7 @@
 use super::{Collector, Known, PATIENCE};
 use crate::analysis::judge::Inquiry;
 use crate::analysis::provider::ask;
-use crate::analysis::reading::Heard;
+use crate::analysis::reading::Received;
 use crate::manifest::ids::RolloutId;
 use crate::record::state::Time;
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,10 +55,10 @@ impl UnderWay {
 }
 
 impl Known {
-    fn keep(&mut self, question: &Inquiry, heard: &Heard, now: Time) {
+    fn keep(&mut self, question: &Inquiry, received: &Received, now: Time) {
         let rollouts = self.measuring.end(question);
         for rollout in &rollouts {
-            self.of(rollout).readings.keep(heard.clone(), now);
+            self.of(rollout).readings.keep(received.clone(), now);
         }
         self.tell(rollouts);
     }
@@ -83,9 +83,9 @@ impl Collector {
         let (clock, shared) = (self.clock.clone(), Arc::clone(&self.shared));
         self.spawn(async move {
             let _turn = shared.measuring.take(question.provider()).await;
-            let heard = ask(provider.as_ref(), question.clone(), PATIENCE).await;
-            tracing::debug!(provider = %question.provider(), ?heard, "measured");
-            shared.known().keep(&question, &heard, clock.now());
+            let received = ask(provider.as_ref(), question.clone(), PATIENCE).await;
+            tracing::debug!(provider = %question.provider(), ?received, "measured");
+            shared.known().keep(&question, &received, clock.now());
             shared.woken.notify_one();
         });
     }
@@ -95,9 +95,9 @@ impl Collector {
 mod tests {
     use super::*;
     use crate::analysis::call::fixture::call;
-    use crate::analysis::call::{Asks, Call};
+    use crate::analysis::call::{Call, CallKind};
     use crate::analysis::judge::Range;
-    use crate::analysis::provider::{Measures, Provider};
+    use crate::analysis::provider::{Measures, ProviderClient};
     use crate::analysis::reading::{Reading, Samples};
     use crate::cluster::client::Cluster;
     use crate::manifest::duration::Span;
@@ -170,8 +170,8 @@ mod tests {
             let (home, instance) = ("default".parse().unwrap(), "prod".parse().unwrap());
             let cluster = Cluster::over(KubeApi::new(clock.now()).caller("it"), home, &instance).await.unwrap();
             let counting = Arc::new(Counting { asked: Mutex::default(), answers: Semaphore::new(answers) });
-            let hanging = Provider::Prometheus(Arc::new(Hanging));
-            let main = Provider::Prometheus(Arc::clone(&counting) as Arc<dyn Measures>);
+            let hanging = ProviderClient::Prometheus(Arc::new(Hanging));
+            let main = ProviderClient::Prometheus(Arc::clone(&counting) as Arc<dyn Measures>);
             let providers = Providers::from([("main".parse().unwrap(), main), ("slow".parse().unwrap(), hanging)]);
             let woken = Arc::new(Notify::new());
             let collector = Collector::new(cluster, providers, clock, Arc::clone(&woken));
@@ -239,11 +239,11 @@ mod tests {
     fn of_one_check_one_question_is_under_way() {
         let (mut known, a, b) = (Known::default(), rollout("a"), rollout("b"));
         let [old, new] = [60, 90].map(|seconds| Inquiry::Call(call(at(seconds))));
-        let gate = Inquiry::Call(Call { asks: Asks::Gate, ..call(at(60)) });
+        let gate = Inquiry::Call(Call { asks: CallKind::Gate, ..call(at(60)) });
         assert_eq!(known.measuring.begin(&a, &old), Begun::First, "nothing is under way");
         assert_eq!([&old, &new].map(|question| known.measuring.begin(&a, question)), [Begun::Already; 2]);
         assert_eq!([&a, &b].map(|id| known.measuring.begin(id, &gate)), [Begun::First, Begun::Along]);
-        let away = Heard::Word(call(at(60)), Reading::Away("refused".to_owned()));
+        let away = Received::Verdict(call(at(60)), Reading::Away("refused".to_owned()));
         known.keep(&old, &away, at(91));
         assert_eq!(known.measuring.begin(&a, &new), Begun::First);
         assert_eq!((known.news.clone(), known.by_rollout.len()), ([a.clone()].into(), 1), "it was told, and no other");

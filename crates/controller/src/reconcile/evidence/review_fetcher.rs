@@ -2,10 +2,10 @@
 
 use super::{Collector, SignatureVerifier};
 use crate::forge::host::{Host, HostError, Opened, Pulled, Shown};
-use crate::gate::proof::{Author, Evidence, Merged, ReviewEvidence};
-use crate::git::{Changed, GitError, Made, RefName, Store};
+use crate::gate::proof::{Author, MergedPull, ProofEvidence, ReviewEvidence};
+use crate::git::{Authorship, Changed, GitError, RefName, Store};
 use crate::manifest::ids::{CommitId, RolloutId};
-use crate::manifest::proof::{By, Rule};
+use crate::manifest::proof::{ApprovalRule, By};
 use crate::manifest::raw::Trust;
 use crate::manifest::team::Team;
 use crate::people::review::{Review, Says};
@@ -80,7 +80,7 @@ impl Collector {
                     (By::Reviews, Some(review_fetcher), _) => {
                         match review_fetcher.pulled(&review_query.asked.commit).await {
                             Ok(Some(pulled)) => review_fetcher.tell(&clock, &review_query, pulled).await,
-                            Ok(None) => Ok((Evidence::Pushed, clock.now())),
+                            Ok(None) => Ok((ProofEvidence::Pushed, clock.now())),
                             Err(silence) => Err(silence),
                         }
                     }
@@ -99,7 +99,7 @@ impl Collector {
                         Err(Silence::Odd("this installation names no list of allowed signers".to_owned()))
                     }
                 };
-                let incomplete = |silence: Silence| (Evidence::Incomplete(silence.to_string()), clock.now());
+                let incomplete = |silence: Silence| (ProofEvidence::Incomplete(silence.to_string()), clock.now());
                 let (evidence, at) = told.unwrap_or_else(incomplete);
                 tracing::debug!(rollout = %key.0, path = %key.1.path, ?evidence, "asked who approved");
                 let mut known = shared.known();
@@ -134,7 +134,7 @@ impl ReviewFetcher {
         clock: &Clock,
         review_query: &ReviewQuery,
         pulled: Pulled,
-    ) -> Result<(Evidence, Time), Silence> {
+    ) -> Result<(ProofEvidence, Time), Silence> {
         let Changed { merged, mut files } = self.store.changed(&review_query.asked.commit).await?;
         // Git may take long for that, so the host is not held.
         let made = match &review_query.version {
@@ -147,7 +147,7 @@ impl ReviewFetcher {
         let commits = host.commits(number).await?;
         // Of a pull request that was opened again Gitea may list no commits, once it is merged.
         let head = match (merged, tip(&commits)) {
-            (Some(merged), Some(listed)) if merged != listed => return Ok((Evidence::Pushed, clock.now())),
+            (Some(merged), Some(listed)) if merged != listed => return Ok((ProofEvidence::Pushed, clock.now())),
             (Some(head), _) | (None, Some(head)) => head,
             (None, None) => return Err(Silence::Odd(format!("pull request {number} has no one head"))),
         };
@@ -173,21 +173,21 @@ impl ReviewFetcher {
         let (base, by, changes) = (pulled.base, pulled.by, files);
         let teams = match teams(&mut host, &review_query.asked.rule, &reviews, &accounts).await {
             Err(error @ HostError::Refused { status: 403..=405, .. }) => {
-                return Ok((Evidence::Unseen(error.to_string()), clock.now()));
+                return Ok((ProofEvidence::Unseen(error.to_string()), clock.now()));
             }
             told => told?,
         };
-        let merged = Merged { number, base, head, author, by, authors, writers, changes, reviews, accounts, teams };
-        Ok((Evidence::Merged(Box::new(merged)), at))
+        let merged = MergedPull { number, base, head, author, by, authors, writers, changes, reviews, accounts, teams };
+        Ok((ProofEvidence::Merged(Box::new(merged)), at))
     }
 
     /// Who made a version, each with one of its commits. Git tells the addresses, the host whose they are, and from whose commits it made
     /// one that it has squashed or rebased. Others ask the host in between.
-    async fn writers(&self, made: Vec<Made>) -> Result<BTreeMap<Author, CommitId>, Silence> {
+    async fn writers(&self, made: Vec<Authorship>) -> Result<BTreeMap<Author, CommitId>, Silence> {
         let alone = made.iter().filter(|made| made.parents < 2);
         let alone: Vec<CommitId> = alone.map(|made| made.commit.clone()).collect();
         let mut people: BTreeMap<_, CommitId> = BTreeMap::new();
-        for Made { commit, parents: _, by } in made {
+        for Authorship { commit, parents: _, by } in made {
             people.entry(by).or_insert(commit);
         }
         if people.len() > PEOPLE {
@@ -266,7 +266,7 @@ fn is_asked(review_query: &ReviewQuery, head: &CommitId) -> bool {
 }
 
 /// The commits that made a version, as Git tells.
-pub(super) async fn made(store: &Store, main: &RefName, version: &Version) -> Result<Vec<Made>, GitError> {
+pub(super) async fn made(store: &Store, main: &RefName, version: &Version) -> Result<Vec<Authorship>, GitError> {
     match store.authors(&version.commit, &version.stable).await {
         // Main is fetched without its past.
         Err(GitError::Missing(_)) => {
@@ -277,10 +277,10 @@ pub(super) async fn made(store: &Store, main: &RefName, version: &Version) -> Re
     }
 }
 
-/// By which teams of the rule people are approvers. Nothing is asked about those whose word does not count in any case.
+/// By which teams of the rule people are approvers. Nothing is asked about those whose decision does not count in any case.
 async fn teams(
     host: &mut Host,
-    rule: &Rule,
+    rule: &ApprovalRule,
     reviews: &[Review],
     accounts: &BTreeMap<User, Account>,
 ) -> Result<BTreeMap<User, Team>, HostError> {
@@ -317,7 +317,7 @@ mod tests {
     use crate::forge::host::Pass;
     use crate::forge::host::testing::Server;
     use crate::forge::host::testing::github::sha;
-    use crate::gate::proof::Asked;
+    use crate::gate::proof::ProofQuestion;
     use crate::manifest::installation::{Access, HostKind, PullHost};
     use crate::manifest::oid;
     use crate::record::fixture;
@@ -330,9 +330,10 @@ mod tests {
             let (path, text) = approval(&rollout, &fixture::run(7), &through.parse().unwrap(), 0);
             (path, oid::blob(text.as_bytes()))
         };
-        let rule = Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews, by: By::Reviews };
+        let rule =
+            ApprovalRule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews, by: By::Reviews };
         let (path, blob) = letter("promotion");
-        let asked = Asked { path, blob, commit: fixture::commit(3), rule };
+        let asked = ProofQuestion { path, blob, commit: fixture::commit(3), rule };
         let [ours, other] = [fixture::commit(1), fixture::commit(2)];
         let is_asked = |through: &str, head: Option<&CommitId>| {
             let request = Some(Request { letters: [letter(through)].into(), head: head.cloned() });
@@ -372,8 +373,8 @@ mod tests {
         json!({"number": number, "merged_at": "2026-01-01T00:00:00Z", "merge_commit_sha": became, "user": by, "base": {"ref": base}})
     }
 
-    fn alone(commit: &str) -> Made {
-        Made { commit: commit.parse().unwrap(), parents: 1, by: BTreeSet::new() }
+    fn alone(commit: &str) -> Authorship {
+        Authorship { commit: commit.parse().unwrap(), parents: 1, by: BTreeSet::new() }
     }
 
     #[tokio::test]

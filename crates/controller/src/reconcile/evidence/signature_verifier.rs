@@ -1,7 +1,7 @@
 //! Who has signed decisions, where the installation names a list of allowed signers and no Git host: all of it is asked of Git.
 
 use super::review_fetcher::made;
-use crate::gate::proof::{Evidence, Signed, Signer};
+use crate::gate::proof::{ProofEvidence, Signed, Signer};
 use crate::git::{Changed, GitError, RefName, Signatory, Store};
 use crate::manifest::ids::CommitId;
 use crate::plan::evidence::ReviewQuery;
@@ -18,7 +18,7 @@ pub struct SignatureVerifier {
 
 impl SignatureVerifier {
     /// Who has signed the commit that brought a decision, what else it changed, and who made the version.
-    pub(super) async fn tell(&self, review_query: &ReviewQuery, now: Time) -> Result<Evidence, GitError> {
+    pub(super) async fn tell(&self, review_query: &ReviewQuery, now: Time) -> Result<ProofEvidence, GitError> {
         let decision = &review_query.asked.commit;
         let Changed { merged: _, files: changes } = self.store.changed(decision).await?;
         let made = match &review_query.version {
@@ -41,7 +41,7 @@ impl SignatureVerifier {
                 sealers.entry(name).or_insert_with(|| made.commit.clone());
             }
         }
-        Ok(Evidence::Signed(Box::new(Signed { by, changes, writers, sealers })))
+        Ok(ProofEvidence::Signed(Box::new(Signed { by, changes, writers, sealers })))
     }
 }
 

@@ -7,11 +7,11 @@ use crate::manifest::files::{Files, RepoPath};
 use crate::manifest::ids::RolloutId;
 use crate::manifest::load::{self, Loaded};
 use crate::manifest::policy;
-use crate::plan::outlook::{self, Known, Outlook};
-use crate::reconcile::source::Record;
+use crate::plan::outlook::{self, KnownRecord, Outlook};
+use crate::reconcile::source::LoadedRecord;
 use crate::record::history;
 use crate::record::state::Time;
-use crate::report::feedback::{ENTRIES, Reading};
+use crate::report::feedback::{ENTRIES, FeedbackReading};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(super) struct Beside {
     /// The paths that the pull request changes.
     pub(super) changed: BTreeSet<RepoPath>,
     /// The records.
-    pub(super) records: Arc<BTreeMap<RolloutId, Arc<Record>>>,
+    pub(super) records: Arc<BTreeMap<RolloutId, Arc<LoadedRecord>>>,
     /// The time.
     pub(super) now: Time,
 }
@@ -40,12 +40,12 @@ pub(super) fn touches(main: &Loaded, changed: &BTreeSet<RepoPath>) -> bool {
 }
 
 /// What `offered`, main with the pull request, comes to.
-pub(super) fn reading(offered: &Loaded, beside: &Beside) -> Reading {
+pub(super) fn reading(offered: &Loaded, beside: &Beside) -> FeedbackReading {
     let known: BTreeSet<&Diagnostic> = beside.main.errors().into_iter().chain(&beside.main.warnings).collect();
     let is_new = |found: &&Diagnostic| beside.changed.contains(&found.path) || !known.contains(*found);
     let changed = changed(&beside.main, offered);
     let outlooks = changed.iter().take(ENTRIES).filter_map(|id| Some(((*id).clone(), outlook(offered, beside, id)?)));
-    Reading {
+    FeedbackReading {
         errors: offered.errors().into_iter().filter(is_new).cloned().collect(),
         warnings: offered.warnings.iter().filter(is_new).cloned().collect(),
         same: BTreeMap::new(),
@@ -55,7 +55,7 @@ pub(super) fn reading(offered: &Loaded, beside: &Beside) -> Reading {
 }
 
 /// The files with findings.
-pub(super) fn concerned(reading: &Reading, files: &Files) -> Files {
+pub(super) fn concerned(reading: &FeedbackReading, files: &Files) -> Files {
     let paths = reading.errors.iter().chain(&reading.warnings).map(|finding| &finding.path);
     let found = paths.filter_map(|path| files.get_key_value(path));
     found.map(|(path, entry)| (path.clone(), entry.clone())).collect()
@@ -86,11 +86,11 @@ fn outlook(offered: &Loaded, beside: &Beside, id: &RolloutId) -> Option<Outlook>
     Some(outlook::wanted(&rollout, record.map(known), offered.policy.as_ref().ok(), beside.now))
 }
 
-fn known(record: &Record) -> Result<Known<'_>, &str> {
+fn known(record: &LoadedRecord) -> Result<KnownRecord<'_>, &str> {
     let state = record.state.as_ref().map_err(String::as_str)?;
     let promoted = state.promoted.as_ref().and_then(|promoted| record.sets.get(&promoted.set));
     let tried = history::taken_back(state).and_then(|past| record.sets.get(&past.to));
-    Ok(Known {
+    Ok(KnownRecord {
         state,
         plan: record.plan.as_deref(),
         promoted: promoted.map(|set| Ok(&**set)),
@@ -99,7 +99,7 @@ fn known(record: &Record) -> Result<Known<'_>, &str> {
 }
 
 /// With what it tracks as its open run, else what is promoted, has it.
-fn as_recorded(record: &Record, rollout: &Rollout) -> Rollout {
+fn as_recorded(record: &LoadedRecord, rollout: &Rollout) -> Rollout {
     let state = record.state.as_ref().ok().filter(|_| !rollout.plan.target.track.is_empty());
     let run = state.and_then(|state| state.run.as_ref()).map(|run| &run.to);
     let last = run.or_else(|| state?.promoted.as_ref().map(|promoted| &promoted.set));

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 struct Story {
     world: World,
     source: Source,
-    view: Arc<View>,
+    view: Arc<GitView>,
     kind: HostKind,
     server: Server,
     lead: Lead,

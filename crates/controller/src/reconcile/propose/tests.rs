@@ -6,9 +6,9 @@ use crate::forge::branch::approval;
 use crate::gate::guard::Guard;
 use crate::manifest::oid;
 use crate::manifest::proof::By;
-use crate::plan::input::{Change, Content, MayStart};
+use crate::plan::input::{HeadChange, HeadContent, MayStart};
 use crate::record::fixture;
-use crate::record::state::{Consumed, EndedRun, Outcome, PastRun, Phase, Pull, Refused, RolloutState, Standing};
+use crate::record::state::{Consumed, EndedRun, Outcome, PastRun, Phase, Pull, Refused, RolloutState, Serving};
 use crate::record::store::{print_plan, print_state};
 use std::collections::BTreeMap;
 
@@ -150,7 +150,7 @@ async fn failed(world: &World, source: &mut Source) -> Proposal {
     state.history = vec![PastRun { from, to: brought.id.clone(), ..past }];
     state.last_run = Some(EndedRun { id: fixture::run(7), decisions_at: None });
     let why = "not ready".to_owned();
-    state.phase = Phase::Failed { why: why.clone(), since: fixture::time("11:00:00"), standing: Standing::Stable };
+    state.phase = Phase::Failed { why: why.clone(), since: fixture::time("11:00:00"), standing: Serving::Stable };
     let at = fixture::time("11:00:00");
     state.refused = vec![Refused { revision, run: fixture::run(7), outcome: Outcome::Failed, why: why.clone(), at }];
     put(world, &state).await;
@@ -202,13 +202,13 @@ async fn nothing_is_asked_that_the_record_has_no_reason_for() {
 }
 
 /// What merging a branch would bring, as a plan sees it.
-fn brings(view: &View, branch: &str) -> Content {
+fn brings(view: &GitView, branch: &str) -> HeadContent {
     let about = view.requests.about(&"prod".parse().unwrap(), &view.tips, &id("a"));
     about[branch].content.clone()
 }
 
-fn change(content: Content) -> Change {
-    let Content::Read(change) = content else { panic!("{content:?}") };
+fn change(content: HeadContent) -> HeadChange {
+    let HeadContent::Read(change) = content else { panic!("{content:?}") };
     change
 }
 
@@ -226,7 +226,7 @@ async fn x_2_attack_74_what_a_request_would_bring_is_read_for_each_head() {
     let made = change(brings(&source.view().unwrap(), branch));
     assert_eq!((made.alone, &made.files), (true, &asked), "what we have made is known");
     let read = change(brings(&*moved(&mut world.source("d"), None).await, branch));
-    assert_eq!(read, Change { alone: true, files: asked.clone(), undoing: None }, "a new process reads it");
+    assert_eq!(read, HeadChange { alone: true, files: asked.clone(), undoing: None }, "a new process reads it");
 
     // On top of ours, on something else, and in its place.
     world.commit(branch, &[("more.yaml", Some("x"))]).await;
@@ -238,13 +238,13 @@ async fn x_2_attack_74_what_a_request_would_bring_is_read_for_each_head() {
     let other = change(brings(&*moved(&mut source, None).await, branch));
     let more = Some(oid::blob(b"x"));
     let files = [("more.yaml", more), ("README.md", None)].map(|(path, blob)| (path.parse().unwrap(), blob));
-    assert_eq!(other, Change { alone: true, files: files.into(), undoing: None });
+    assert_eq!(other, HeadChange { alone: true, files: files.into(), undoing: None });
     assert!(matches!(source.look_up(None).await, Poll::Unchanged));
 
     // Nobody is asked by what is about another run, so nobody wants to know.
     let stray = branch.replace("7-07070707", "8-08080808");
     world.commit(&stray, &[("more.yaml", Some("x"))]).await;
-    assert!(matches!(brings(&*moved(&mut source, None).await, &stray), Content::Unread(_)));
+    assert!(matches!(brings(&*moved(&mut source, None).await, &stray), HeadContent::Unread(_)));
     assert!(matches!(source.look_up(None).await, Poll::Unchanged));
 }
 
@@ -271,7 +271,7 @@ async fn x_5_what_a_revert_would_bring_is_compared_with_what_undoing_the_run_com
     assert_ne!(Some(other.files), other.undoing);
 }
 
-/// The same run as a record of its own, in which all words count that are there.
+/// The same run as a record of its own, in which all decisions count that are there.
 async fn hearing(world: &World, source: &mut Source) -> (Proposal, RolloutState) {
     let proposal = waiting(world, source).await;
     let mut state = source.view().unwrap().records.get(&id("a")).unwrap().state.clone().unwrap();
@@ -283,10 +283,10 @@ async fn hearing(world: &World, source: &mut Source) -> (Proposal, RolloutState)
     (proposal, state)
 }
 
-/// By which branches words about a rollout came, as its plan sees it.
-fn came_by(view: &View, name: &str) -> Vec<String> {
+/// By which branches decisions about a rollout came, as its plan sees it.
+fn came_by(view: &GitView, name: &str) -> Vec<String> {
     let (instance, rollout) = ("prod".parse().unwrap(), id(name));
-    let brought = view.requests.brought(&instance, &view.tips, &view.records, view.words.later(&rollout));
+    let brought = view.requests.brought(&instance, &view.tips, &view.records, view.decisions.later(&rollout));
     brought.into_values().flatten().collect()
 }
 
@@ -351,7 +351,7 @@ async fn attack_74_by_which_request_a_word_came_is_news_by_itself() {
     put(&world, &state).await;
     let word = world.commit(DECISIONS, &[("shop/b/mine.yaml", Some("a word"))]).await;
     let (snapshot, guard) = (Snapshot::empty(fixture::time("12:00:00")), Guard::Unasked);
-    let seen = |view: &View| {
+    let seen = |view: &GitView| {
         let scene = Scene { me: &state.writer, view, snapshot: &snapshot, by: By::Nothing, guard: &guard };
         scene.fingerprint(&id("b"), MayStart::Yes)
     };

@@ -3,15 +3,15 @@
 //! Nothing in it changes from one look to the next while the rollout stands where it stands, but where a window or a freeze begins or ends:
 //! each change is a call to the host.
 
-use crate::forge::branch::{Advance, Asks, Deletion, Head, Revert, decisions_branch};
-use crate::forge::pull::{self, Request};
+use crate::forge::branch::{Advance, Asks, Deletion, Head, RevertRequest, decisions_branch};
+use crate::forge::pull::{self, PullBody};
 use crate::gate::approval;
 use crate::manifest::desired::{Plan, Suspend};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{CommitId, InstanceName};
 use crate::plan::forecast::{Way, forecast};
 use crate::plan::input::MayStart;
-use crate::reconcile::source::View;
+use crate::reconcile::source::GitView;
 use crate::record::history::{self, voids};
 use crate::record::state::{Phase, Promoted, Pull, RolloutState, Run, Time, Void};
 use crate::record::store;
@@ -29,7 +29,7 @@ pub(super) struct Asker<'a> {
 }
 
 /// What a branch asks for, if the record names it.
-pub(super) fn request(view: &View, asker: &Asker<'_>, (branch, head): (&str, &CommitId)) -> Option<Request> {
+pub(super) fn request(view: &GitView, asker: &Asker<'_>, (branch, head): (&str, &CommitId)) -> Option<PullBody> {
     let Asker { instance, main, now, compare, record: page } = *asker;
     let asked = Head::parse(instance, branch)?;
     let record = view.records.get(&asked.rollout)?;
@@ -48,7 +48,7 @@ pub(super) fn request(view: &View, asker: &Asker<'_>, (branch, head): (&str, &Co
             let request = Advance { instance, rollout: &asked.rollout, run, plan, through, void: &void };
             let serving = state.promoted.as_ref().map(|Promoted { revision, commit, .. }| {
                 let compare = commit.as_ref().and_then(|commit| compare(commit, &run.source));
-                pull::Serving { revision, compare }
+                pull::ServingVersion { revision, compare }
             });
             let record = page(&store::paths(&asked.rollout).state);
             let beside = pull::Beside { serving, record, foreseen: foreseen(view, state, (run, plan), now) };
@@ -60,7 +60,7 @@ pub(super) fn request(view: &View, asker: &Asker<'_>, (branch, head): (&str, &Co
             let stable = &state.promoted.as_ref()?.revision;
             let Head { rollout, run, asks: _ } = &asked;
             let request =
-                Revert { instance, main, rollout, run, revision: &refused.revision, stable, why: &refused.why };
+                RevertRequest { instance, main, rollout, run, revision: &refused.revision, stable, why: &refused.why };
             (main.to_owned(), pull::revert(&request, head), None)
         }
         Asks::Delete => {
@@ -73,16 +73,16 @@ pub(super) fn request(view: &View, asker: &Asker<'_>, (branch, head): (&str, &Co
             (decisions_branch(instance), pull::delete(&request, head), rule)
         }
     };
-    Some(Request { base, head: head.clone(), text, rule })
+    Some(PullBody { base, head: head.clone(), text, rule })
 }
 
 /// How a run goes on from the step that it waits before; nothing while its file keeps it from entering anything.
-fn foreseen(view: &View, state: &RolloutState, (run, plan): (&Run, &Plan), now: Time) -> Option<String> {
+fn foreseen(view: &GitView, state: &RolloutState, (run, plan): (&Run, &Plan), now: Time) -> Option<String> {
     let rollout = view.main.rollout(&state.metadata).filter(|rollout| rollout.suspend == Suspend::No)?;
     if matches!(state.phase, Phase::Reverting { .. }) {
         return None;
     }
-    let entered = state.phase.stop();
+    let entered = state.phase.position();
     let way = Way { rollout, plan, route: run.route, from: &run.from, entered, approved: &run.approved };
     forecast(&way, Some(view.main.policies()?.policy()), now).sentence()
 }

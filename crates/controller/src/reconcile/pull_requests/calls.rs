@@ -8,13 +8,13 @@ use super::tests::seen;
 use super::*;
 use crate::forge::host::Pass;
 use crate::forge::host::testing::{Fault, Server, USER};
-use crate::forge::pull::Standing;
+use crate::forge::pull::PullState;
 use crate::manifest::installation::{Access, HostKind, PullHost};
-use crate::manifest::proof::{By, Rule};
+use crate::manifest::proof::{ApprovalRule, By};
 use crate::manifest::raw::Trust;
 use crate::plan::evidence::Denial;
 use crate::record::fixture;
-use crate::record::state::{Consumed, EndedRun, Pull, Question, Refused, Void};
+use crate::record::state::{Consumed, DeletionQuestion, EndedRun, Pull, Refused, Void};
 use serde_json::json;
 use std::sync::Mutex;
 
@@ -30,7 +30,7 @@ struct Setup {
     world: World,
     server: Server,
     worker: Worker,
-    view: Arc<View>,
+    view: Arc<GitView>,
     heard: Heard,
 }
 
@@ -60,7 +60,7 @@ impl Setup {
             guard: watch::channel(Guard::Unknown).0,
             told: watch::Sender::default(),
             woken: Arc::default(),
-            heard: Box::new({
+            inbox: Box::new({
                 let heard = Arc::clone(&heard);
                 move |_, request, denial| heard.lock().unwrap().push((request.0, denial))
             }),
@@ -80,20 +80,20 @@ impl Setup {
     }
 
     /// So many requests, each of which is shown as it should be.
-    fn shows(&self, count: u64) -> BTreeMap<String, Request> {
+    fn shows(&self, count: u64) -> BTreeMap<String, PullBody> {
         self.server.state().page = Some(100);
         let shown = |n: u64| {
             let branch = format!("tidegate/prod/propose/shop/a{n}/7-07070707-half");
             let head: CommitId = format!("{n:040x}").parse().unwrap();
             let text = Text { title: "a title".to_owned(), body: format!("head {head}") };
             assert_eq!(self.server.open(USER, &branch, DECISIONS, &text.body), n);
-            (branch, Request { base: DECISIONS.to_owned(), head, text, rule: None })
+            (branch, PullBody { base: DECISIONS.to_owned(), head, text, rule: None })
         };
         (1..=count).map(shown).collect()
     }
 
     /// The same of one whose branch is there.
-    async fn shows_there(&self) -> (String, Request) {
+    async fn shows_there(&self) -> (String, PullBody) {
         let (branch, mut request) = self.shows(1).pop_first().unwrap();
         request.head = self.world.commit(&branch, &[]).await;
         request.text.body = format!("head {}", request.head);
@@ -136,7 +136,7 @@ async fn at_rest_nothing_is_asked() {
 }
 
 /// Requests that are not on the host yet.
-fn unmade(setup: &Setup, count: u64) -> BTreeMap<String, Request> {
+fn unmade(setup: &Setup, count: u64) -> BTreeMap<String, PullBody> {
     let wanted = setup.shows(count);
     setup.server.state().pulls.clear();
     wanted
@@ -148,7 +148,7 @@ async fn people_filter_by_labels_that_are_put_on_once_and_that_they_may_take_awa
         let mut setup = Setup::on(kind).await;
         let (mut wanted, view) = (unmade(&setup, 2), Arc::clone(&setup.view));
         let (branch, undoes) = wanted.pop_last().unwrap();
-        wanted.insert(branch.replace("-half", "-revert"), Request { base: "main".to_owned(), ..undoes });
+        wanted.insert(branch.replace("-half", "-revert"), PullBody { base: "main".to_owned(), ..undoes });
         setup.worker.round(&view, &wanted).await.unwrap();
         let labels = |setup: &Setup, number| setup.server.labels(number).join(" ");
         assert_eq!(labels(&setup, 1), "tidegate tidegate/advance", "{kind:?}");
@@ -196,10 +196,10 @@ fn undone(setup: &Setup) -> [u64; 3] {
 }
 
 /// How each of them stands.
-async fn standing(setup: &mut Setup, numbers: [u64; 3]) -> Vec<Standing> {
+async fn standing(setup: &mut Setup, numbers: [u64; 3]) -> Vec<PullState> {
     let mut all = Vec::new();
     for number in numbers {
-        all.push(setup.worker.setting.host.pull(number).await.unwrap().standing);
+        all.push(setup.worker.setting.host.pull(number).await.unwrap().state);
     }
     all
 }
@@ -223,12 +223,12 @@ async fn x_2_one_request_that_cannot_be_closed_keeps_no_other_open() {
             let aside = setup.worker.round(&view, &BTreeMap::new()).await.unwrap().unwrap();
             assert!(matches!(aside, HostError::Refused { status: 403, .. }), "{aside}");
         }
-        assert_eq!(standing(&mut setup, numbers).await, [Standing::Open, Standing::Closed, Standing::Closed]);
+        assert_eq!(standing(&mut setup, numbers).await, [PullState::Open, PullState::Closed, PullState::Closed]);
         let said = setup.server.state().comments.iter().filter(|(number, _)| number == "1").count();
         assert_eq!(said, 1, "why is said once");
         setup.server.state().fault = None;
         setup.worker.round(&view, &BTreeMap::new()).await.unwrap();
-        assert_eq!(standing(&mut setup, numbers).await, [Standing::Closed; 3], "it is tried again");
+        assert_eq!(standing(&mut setup, numbers).await, [PullState::Closed; 3], "it is tried again");
     }
 }
 
@@ -240,7 +240,7 @@ async fn x_2_a_request_that_takes_no_comment_is_closed_without() {
         let (numbers, view) = (undone(&setup), Arc::clone(&setup.view));
         setup.server.state().fault = fault(words, 403);
         setup.worker.round(&view, &BTreeMap::new()).await.unwrap();
-        assert_eq!(standing(&mut setup, numbers).await, [Standing::Closed; 3]);
+        assert_eq!(standing(&mut setup, numbers).await, [PullState::Closed; 3]);
         let text = setup.worker.setting.host.pull(1).await.unwrap().text.body;
         assert!(text.starts_with("> **Closed:** there is nothing to undo any more"), "the text says why: {text}");
     }
@@ -260,7 +260,7 @@ async fn x_2_a_request_that_somebody_deleted_is_forgotten() {
         setup.server.state().fault = fault(first, 404);
         setup.worker.round(&view, &BTreeMap::new()).await.unwrap();
         setup.server.state().fault = None;
-        assert_eq!(standing(&mut setup, numbers).await[1..], [Standing::Closed; 2]);
+        assert_eq!(standing(&mut setup, numbers).await[1..], [PullState::Closed; 2]);
         assert_eq!(setup.worker.open, Some(BTreeMap::new()), "{kind:?}");
     }
 }
@@ -272,7 +272,7 @@ async fn x_4_whose_no_it_is_is_asked_of_the_host() {
     let head = fixture::commit(9);
     let text = format!("head {head}");
     let branch = "tidegate/prod/propose/shop/a/7-07070707-half".to_owned();
-    let rule = |approver: &str| Rule {
+    let rule = |approver: &str| ApprovalRule {
         approvers: [approver.to_owned()].into(),
         approvals: 1,
         trust: Trust::Reviews,
@@ -280,47 +280,48 @@ async fn x_4_whose_no_it_is_is_asked_of_the_host() {
     };
     let gone = |approver| BTreeMap::from([(branch.clone(), Gone::new("shop/a", head.clone(), rule(approver)))]);
     let told = |denial| vec![(branch.clone(), denial)];
-    let unheard = |why: &str| Denial::Unheard(why.to_owned());
+    let unheard = |why: &str| Denial::NotAuthorized(why.to_owned());
 
     let mut setup = Setup::on(HostKind::Github).await;
     setup.server.state().there = BTreeMap::from([
         ("issues/1".to_owned(), json!({"closed_by": ana})),
         ("collaborators/ana/permission".to_owned(), json!({"permission": "write"})),
     ]);
-    setup.worker.hear(&gone("ana"), Ok(())).await.unwrap();
+    setup.worker.examine_gone(&gone("ana"), Ok(())).await.unwrap();
     assert_eq!(setup.told(), told(unheard("its branch was deleted, and no pull request for it was closed")));
     setup.server.open(USER, &branch, DECISIONS, &text);
     // Webhooks about other things let looks follow each other at once.
     for _ in 0..9 {
-        setup.worker.hear(&gone("ana"), Ok(())).await.unwrap();
+        setup.worker.examine_gone(&gone("ana"), Ok(())).await.unwrap();
         assert!(setup.told().is_empty(), "the host has not seen yet that the branch is gone");
     }
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(30)).await;
     tokio::time::resume();
-    setup.worker.hear(&gone("ana"), Ok(())).await.unwrap();
+    setup.worker.examine_gone(&gone("ana"), Ok(())).await.unwrap();
     assert_eq!(setup.told(), told(unheard("its branch was deleted, and its pull request is open")));
     setup.server.change(1, json!({"state": "closed"}));
-    setup.worker.hear(&gone("ana"), Ok(())).await.unwrap();
+    setup.worker.examine_gone(&gone("ana"), Ok(())).await.unwrap();
     assert_eq!(setup.told(), told(Denial::No));
-    setup.worker.hear(&gone("ben"), Ok(())).await.unwrap();
+    setup.worker.examine_gone(&gone("ben"), Ok(())).await.unwrap();
     assert_eq!(setup.told(), told(unheard("ana is none of the policy's approvers")));
     let away = HostError::Away { doing: "GET x".to_owned(), why: "refused".to_owned() };
-    setup.worker.hear(&gone("ana"), Err(away.clone())).await.unwrap_err();
+    setup.worker.examine_gone(&gone("ana"), Err(away.clone())).await.unwrap_err();
     assert_eq!(setup.told(), told(Denial::Unknown(away.to_string())));
     let merged = json!({"merged_at": "2026-01-01T00:00:00Z"});
     setup.server.change(1, merged);
-    setup.worker.hear(&gone("ana"), Ok(())).await.unwrap();
+    setup.worker.examine_gone(&gone("ana"), Ok(())).await.unwrap();
     assert!(setup.told().is_empty(), "a merge is judged by what is on the branch");
     setup.server.change(1, json!({"base": {"label": "acme:main", "ref": "main", "sha": "0", "repo": {"id": 7}}}));
-    setup.worker.hear(&gone("ana"), Ok(())).await.unwrap();
+    setup.worker.examine_gone(&gone("ana"), Ok(())).await.unwrap();
     assert_eq!(setup.told(), told(unheard("it was merged into main")));
 }
 
 #[tokio::test]
 async fn x_4_what_is_refused_of_one_request_that_is_gone_is_told_of_that_one_alone() {
     let mut setup = Setup::on(HostKind::Github).await;
-    let rule = Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews, by: By::Reviews };
+    let rule =
+        ApprovalRule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews, by: By::Reviews };
     let request = |n: u8| {
         let (branch, head) = (format!("tidegate/prod/propose/shop/a{n}/7-07070707-half"), fixture::commit(n));
         setup.server.open(USER, &branch, DECISIONS, &format!("head {head}"));
@@ -336,23 +337,23 @@ async fn x_4_what_is_refused_of_one_request_that_is_gone_is_told_of_that_one_alo
         ("collaborators/ana/permission".to_owned(), json!({"permission": "write"})),
     ]);
     setup.server.state().fault = fault("/issues/2", 403);
-    let aside = setup.worker.hear(&gone, Ok(())).await.unwrap().unwrap();
+    let aside = setup.worker.examine_gone(&gone, Ok(())).await.unwrap().unwrap();
     assert!(matches!(aside, HostError::Refused { status: 403, .. }), "{aside}");
     let told: Vec<Denial> = setup.told().into_iter().map(|(_, denial)| denial).collect();
     assert_eq!(told, [Denial::No, Denial::Unknown(aside.to_string()), Denial::No]);
 
     // A host that is away is away for all.
     setup.server.state().fault = fault("/issues/2", 503);
-    let away = setup.worker.hear(&gone, Ok(())).await.unwrap_err();
+    let away = setup.worker.examine_gone(&gone, Ok(())).await.unwrap_err();
     let told: Vec<Denial> = setup.told().into_iter().map(|(_, denial)| denial).collect();
     assert_eq!(told, [Denial::No, Denial::Unknown(away.to_string()), Denial::Unknown(away.to_string())]);
 
     // How often something was looked at is known as long as it matters.
     setup.server.state().fault = None;
     setup.server.change(1, json!({"state": "open"}));
-    setup.worker.hear(&gone, Ok(())).await.unwrap();
+    setup.worker.examine_gone(&gone, Ok(())).await.unwrap();
     assert_eq!(setup.worker.looks.len(), 1);
-    setup.worker.hear(&BTreeMap::new(), Ok(())).await.unwrap();
+    setup.worker.examine_gone(&BTreeMap::new(), Ok(())).await.unwrap();
     assert!(setup.worker.looks.is_empty());
 }
 
@@ -408,7 +409,7 @@ async fn x_2_a_request_whose_merge_did_not_count_leads_to_the_next_one() {
 
 impl Setup {
     /// What Git says while that is asked from a branch with something new in it; if from none, it will be asked anew.
-    async fn asking(&self, source: &mut Source, asks: &str, from: Option<&str>) -> Arc<View> {
+    async fn asking(&self, source: &mut Source, asks: &str, from: Option<&str>) -> Arc<GitView> {
         let branch = format!("tidegate/prod/propose/shop/a/7-07070707-{asks}");
         if self.world.tip(&branch).await.is_some() {
             self.world.delete(&branch).await;
@@ -433,7 +434,7 @@ impl Setup {
             state.refused = vec![Refused { run: run.id.clone(), revision, ..refused }];
             state.run = None;
             match asks {
-                "delete" => state.deletions.asked = Some(Question { pull, ..fixture::too_many(6) }),
+                "delete" => state.deletions.asked = Some(DeletionQuestion { pull, ..fixture::too_many(6) }),
                 _ => state.revert = pull,
             }
         })
@@ -451,7 +452,7 @@ async fn x_4_nor_does_it_keep_others_from_being_shown() {
         let approvers = ["ana".to_owned()].into();
         let run = state.run.as_mut().unwrap();
         run.pulls.clear();
-        run.rule = Some(Rule { approvers, approvals: 1, trust: Trust::Reviews, by: By::Reviews });
+        run.rule = Some(ApprovalRule { approvers, approvals: 1, trust: Trust::Reviews, by: By::Reviews });
         for (branch, head) in [(&gone, &was), (&shown, &head)] {
             let step = branch.rsplit('-').next().unwrap().parse().unwrap();
             let pull = Pull { branch: branch.clone(), head: head.clone(), checks: Vec::new() };

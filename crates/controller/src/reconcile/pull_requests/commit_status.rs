@@ -1,21 +1,21 @@
 //! How main's tip stands, in a word and a line: what its commit status says on the host. Pure.
 
-use crate::forge::host::{Mark, Status};
+use crate::forge::host::{HostMark, Status};
 use crate::manifest::desired::Rollout;
 use crate::manifest::ids::CommitId;
 use crate::manifest::set;
 use crate::plan::report::Reason;
-use crate::reconcile::source::{Record, Records, View};
+use crate::reconcile::source::{GitView, LoadedRecord, LoadedRecords};
 use crate::record::state::{Phase, RolloutState};
 use crate::record::text::{place, plain};
 
 /// The status of main's tip; none while main or the record is not at hand.
-pub(super) fn status(view: &View) -> Option<(CommitId, Status)> {
+pub(super) fn status(view: &GitView) -> Option<(CommitId, Status)> {
     let commit = view.tips.main.clone()?;
     if let Some(why) = view.main.why_unreadable() {
-        return Some((commit, Status::new(Mark::Failure, &format!("cannot be used: {}", plain(why)))));
+        return Some((commit, Status::new(HostMark::Failure, &format!("cannot be used: {}", plain(why)))));
     }
-    let Records::Read(records) = &view.records else { return None };
+    let LoadedRecords::Read(records) = &view.records else { return None };
     let (mut bad, mut under_way) = (Vec::new(), Vec::new());
     for id in view.main.rollouts() {
         let Some(rollout) = view.main.rollout(id) else {
@@ -37,17 +37,17 @@ pub(super) fn status(view: &View) -> Option<(CommitId, Status)> {
     }
     bad.extend(view.main.nameless().map(|path| format!("{path} cannot be read")));
     let status = if !bad.is_empty() {
-        Status::new(Mark::Failure, &bad.join(", "))
+        Status::new(HostMark::Failure, &bad.join(", "))
     } else if under_way.is_empty() {
-        Status::new(Mark::Success, "all is as wanted")
+        Status::new(HostMark::Success, "all is as wanted")
     } else {
-        Status::new(Mark::Pending, &format!("seen; {}", under_way.join(", ")))
+        Status::new(HostMark::Pending, &format!("seen; {}", under_way.join(", ")))
     };
     Some((commit, status))
 }
 
 /// Whether what main says is promoted. What is tracked is no part of it.
-pub(super) fn promoted(record: &Record, state: &RolloutState, rollout: &Rollout) -> bool {
+pub(super) fn promoted(record: &LoadedRecord, state: &RolloutState, rollout: &Rollout) -> bool {
     let Some(promoted) = &state.promoted else { return false };
     let set = record.sets.get(&promoted.set).filter(|set| !set.tracked.is_empty());
     set.map_or(promoted.revision == rollout.set.revision, |set| set::of_main(set) == set::of_main(&rollout.set))

@@ -2,7 +2,7 @@
 
 use super::Worker;
 use crate::forge::host::HostError;
-use crate::forge::pull::Found;
+use crate::forge::pull::PullRequest;
 
 /// What is said of somebody else's pull request from a branch by which we ask.
 pub(super) const IN_THE_WAY: &str = "By this branch tidegate asks people, in a pull request of its own, and this one is in its place. So it is \
@@ -20,7 +20,7 @@ impl Worker {
             return Err(error);
         }
         let mut again = false;
-        for Found { number, .. } in others {
+        for PullRequest { number, .. } in others {
             if self.setting.lead.held().is_none() {
                 return Ok(());
             }

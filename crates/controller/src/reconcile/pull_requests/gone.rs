@@ -3,13 +3,13 @@
 
 use super::Worker;
 use crate::forge::host::HostError;
-use crate::forge::pull::{Found, Ids, Standing};
+use crate::forge::pull::{Ids, PullRequest, PullState};
 use crate::gate::approval;
 use crate::manifest::ids::{CommitId, RolloutId, StepName};
-use crate::manifest::proof::Rule;
+use crate::manifest::proof::ApprovalRule;
 use crate::plan::evidence::Denial;
 use crate::plan::input::MayStart;
-use crate::reconcile::source::View;
+use crate::reconcile::source::GitView;
 use crate::record::branches::decisions_branch;
 use crate::record::state::Pull;
 use crate::record::text::plain;
@@ -30,18 +30,18 @@ pub(super) struct Gone {
     /// The head that the branch had.
     head: CommitId,
     /// Whose no counts.
-    rule: Rule,
+    rule: ApprovalRule,
 }
 
 #[cfg(test)]
 impl Gone {
-    pub(super) fn new(rollout: &str, head: CommitId, rule: Rule) -> Self {
+    pub(super) fn new(rollout: &str, head: CommitId, rule: ApprovalRule) -> Self {
         Self { rollout: rollout.parse().expect("a rollout"), head, rule }
     }
 }
 
 /// Those of open runs, and those to let objects go, by their branches.
-pub(super) fn gone(view: &View) -> BTreeMap<String, Gone> {
+pub(super) fn gone(view: &GitView) -> BTreeMap<String, Gone> {
     let mut all = BTreeMap::new();
     for state in view.records.states() {
         let policy = view.main.policy(&state.source.path, MayStart::Yes).proof;
@@ -64,7 +64,7 @@ pub(super) fn gone(view: &View) -> BTreeMap<String, Gone> {
 impl Worker {
     /// Tells plans whose the noes to these are. What has gone wrong so far is told of all. What is wrong with one says nothing of
     /// the others: that is what comes back if nothing worse does.
-    pub(super) async fn hear(
+    pub(super) async fn examine_gone(
         &mut self,
         gone: &BTreeMap<String, Gone>,
         done: Result<(), HostError>,
@@ -86,7 +86,7 @@ impl Worker {
             let denial =
                 heard.as_ref().map_or_else(|error| Some(Denial::Unknown(plain(&error.lasting()))), Clone::clone);
             if let Some(denial) = denial.filter(|_| self.setting.lead.held().is_some()) {
-                (self.setting.heard)(&request.rollout, (branch.clone(), request.head.clone()), denial);
+                (self.setting.inbox)(&request.rollout, (branch.clone(), request.head.clone()), denial);
             }
             match heard {
                 Ok(_) => {}
@@ -100,7 +100,7 @@ impl Worker {
     }
 
     /// Who we are, and all that is open.
-    async fn open_ones(&mut self) -> Result<(Ids, Vec<Found>), HostError> {
+    async fn open_ones(&mut self) -> Result<(Ids, Vec<PullRequest>), HostError> {
         Ok((self.setting.host.ids().await?, self.setting.host.open().await?))
     }
 
@@ -108,41 +108,42 @@ impl Worker {
     fn still(&mut self, request: &Gone, why: &str) -> Option<Denial> {
         let (looks, since) = self.looks.entry(request.head.clone()).or_insert_with(|| (0, Instant::now()));
         *looks += 1;
-        (*looks >= LOOKS && since.elapsed() >= STAYS).then(|| Denial::Unheard(why.to_owned()))
+        (*looks >= LOOKS && since.elapsed() >= STAYS).then(|| Denial::NotAuthorized(why.to_owned()))
     }
 
     /// Whose the no is; none as long as the host or Git has to say more first.
     async fn denial(
         &mut self,
         ids: Ids,
-        open: &[Found],
+        open: &[PullRequest],
         branch: &str,
         request: &Gone,
     ) -> Result<Option<Denial>, HostError> {
         let head = request.head.as_str();
-        let is_it = |found: &Found| found.is_ours(ids) && found.branch == branch && found.text.body.contains(head);
+        let is_it =
+            |found: &PullRequest| found.is_ours(ids) && found.branch == branch && found.text.body.contains(head);
         // Hosts close one a little after its branch has gone. One that was opened again meanwhile stays open.
         if open.iter().any(is_it) {
             return Ok(self.still(request, "its branch was deleted, and its pull request is open"));
         }
         let closed = self.setting.host.closed(branch, is_it).await?;
         let Some(found) = closed.first() else {
-            return Ok(Some(Denial::Unheard(
+            return Ok(Some(Denial::NotAuthorized(
                 "its branch was deleted, and no pull request for it was closed".to_owned(),
             )));
         };
         // It is on the branch, and will be judged from there, if it says anything.
-        if found.standing == Standing::Merged && found.base == decisions_branch(&self.setting.instance) {
+        if found.state == PullState::Merged && found.base == decisions_branch(&self.setting.instance) {
             return Ok(self.still(request, "it was merged, and brought no word for this"));
         }
         self.looks.remove(&request.head);
-        Ok(match found.standing {
-            Standing::Closed => {
+        Ok(match found.state {
+            PullState::Closed => {
                 let objection = self.objection(Some(&request.rule), found.number).await?;
-                Some(objection.map_or(Denial::No, |why| Denial::Unheard(plain(&why))))
+                Some(objection.map_or(Denial::No, |why| Denial::NotAuthorized(plain(&why))))
             }
-            Standing::Merged => Some(Denial::Unheard(plain(&format!("it was merged into {}", found.base)))),
-            Standing::Open => None,
+            PullState::Merged => Some(Denial::NotAuthorized(plain(&format!("it was merged into {}", found.base)))),
+            PullState::Open => None,
         })
     }
 }

@@ -3,15 +3,15 @@
 
 use super::Worker;
 use crate::forge::host::HostError;
-use crate::forge::settings::{Branch, Settings};
+use crate::forge::settings::{ProtectedBranch, Settings};
 use crate::gate::approval;
 use crate::gate::guard::{Guard, open};
 use crate::people::branch::Rules;
 use crate::plan::input::MayStart;
-use crate::reconcile::source::View;
+use crate::reconcile::source::GitView;
 
 /// Whether a run has a gate that an approval opens, or people are asked to let objects go, and the policy does not trust whoever may write.
-pub(super) fn gated(view: &View) -> bool {
+pub(super) fn gated(view: &GitView) -> bool {
     view.records.states().any(|state| {
         let plan = view.records.get(&state.metadata).and_then(|record| record.plan.as_deref());
         let waits = state.deletions.asked.is_some() || state.run.is_some() && plan.is_some_and(approval::is_asked);
@@ -47,10 +47,10 @@ impl Worker {
         };
         let settings =
             Settings { instance: &self.setting.instance, main: &self.setting.main, account: &account, id: None };
-        let guard = match host.rules(&settings.name(Branch::Decisions)).await {
+        let guard = match host.rules(&settings.name(ProtectedBranch::Decisions)).await {
             // It is made with the first request.
             Ok(None) => Guard::Unknown,
-            Ok(Some(rules)) => judged(&rules, &settings.words(Branch::Decisions)),
+            Ok(Some(rules)) => judged(&rules, &settings.words(ProtectedBranch::Decisions)),
             Err(error) => return self.untold(error),
         };
         self.say(guard);

@@ -1,7 +1,7 @@
 //! Requests that the host refuses. Each is left alone for a while, longer each time in a row, and keeps no other one waiting.
 
 use crate::forge::host::HostError;
-use crate::forge::pull::Request;
+use crate::forge::pull::PullBody;
 use crate::manifest::ids::CommitId;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -31,13 +31,13 @@ pub(super) struct RequestBackoff(BTreeMap<String, Refused>);
 
 impl RequestBackoff {
     /// What the host said of that one, while it is left alone.
-    pub(super) fn of(&self, branch: &str, request: &Request) -> Option<HostError> {
+    pub(super) fn of(&self, branch: &str, request: &PullBody) -> Option<HostError> {
         let rest = self.same(branch, request).filter(|rest| Instant::now() < rest.until)?;
         Some(rest.error.clone())
     }
 
     /// The host has refused it.
-    pub(super) fn begin(&mut self, branch: &str, request: &Request, error: &HostError, poll: Duration) {
+    pub(super) fn begin(&mut self, branch: &str, request: &PullBody, error: &HostError, poll: Duration) {
         let tries = self.same(branch, request).map_or(1, |rest| rest.tries.saturating_add(1));
         let until = Instant::now() + backoff(poll, tries);
         let rest = Refused { head: request.head.clone(), error: error.clone(), tries, until };
@@ -50,11 +50,11 @@ impl RequestBackoff {
     }
 
     /// Only those are wanted.
-    pub(super) fn keep(&mut self, wanted: &BTreeMap<String, Request>) {
+    pub(super) fn keep(&mut self, wanted: &BTreeMap<String, PullBody>) {
         self.0.retain(|branch, _| wanted.contains_key(branch));
     }
 
-    fn same(&self, branch: &str, request: &Request) -> Option<&Refused> {
+    fn same(&self, branch: &str, request: &PullBody) -> Option<&Refused> {
         self.0.get(branch).filter(|rest| rest.head == request.head)
     }
 }
@@ -69,7 +69,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_is_refused_is_tried_ever_less_often_until_something_else_is_asked() {
         let text = Text { title: String::new(), body: String::new() };
-        let request = |n| Request { base: "main".to_owned(), head: commit(n), text: text.clone(), rule: None };
+        let request = |n| PullBody { base: "main".to_owned(), head: commit(n), text: text.clone(), rule: None };
         let error = HostError::Refused { doing: "POST x".to_owned(), status: 422, why: "no".to_owned() };
         let (mut request_backoff, poll, asked) = (RequestBackoff::default(), Duration::from_secs(60), request(1));
         for seconds in [60, 120, 180, 240, 300, 300] {

@@ -1,10 +1,10 @@
 //! What has to be asked on a page, and what is said of what needs not.
 
-use super::super::source::{Record, Source};
+use super::super::source::{LoadedRecord, Source};
 use super::super::testing::{World, id, moved, steady};
 use super::tidy::over;
 use super::*;
-use crate::forge::host::Mark;
+use crate::forge::host::HostMark;
 use crate::gate::proof::Flaw;
 use crate::manifest::desired::Set;
 use crate::manifest::files::RepoPath;
@@ -17,7 +17,8 @@ use crate::manifest::tracked::Taken;
 use crate::people::user::User;
 use crate::record::fixture;
 use crate::record::state::{
-    Answer, Consumed, Governed, Phase, Pull, Question, RolloutState, Run, Said, Terms, Time, Void,
+    Consumed, DeletionAnswer, DeletionQuestion, DeletionVerdict, Governed, Phase, Pull, RolloutState, Run, Terms, Time,
+    Void,
 };
 use crate::record::store::{print_plan, print_state};
 
@@ -28,7 +29,7 @@ fn instance() -> InstanceName {
 }
 
 /// A view with a branch that asks for `half`, and the record of `shop/a` as `change` makes it.
-pub(super) async fn seen(world: &World, source: &mut Source, change: impl FnOnce(&mut RolloutState)) -> Arc<View> {
+pub(super) async fn seen(world: &World, source: &mut Source, change: impl FnOnce(&mut RolloutState)) -> Arc<GitView> {
     if source.view().is_none() {
         moved(source, None).await;
     }
@@ -49,11 +50,11 @@ pub(super) async fn seen(world: &World, source: &mut Source, change: impl FnOnce
 }
 
 /// What a branch asks for.
-fn request(view: &View, asked: (&str, &CommitId)) -> Option<Request> {
+fn request(view: &GitView, asked: (&str, &CommitId)) -> Option<PullBody> {
     requested(view, asked, fixture::time("10:10:00"))
 }
 
-fn requested(view: &View, asked: (&str, &CommitId), now: Time) -> Option<Request> {
+fn requested(view: &GitView, asked: (&str, &CommitId), now: Time) -> Option<PullBody> {
     let (compare, record) = (&|_: &CommitId, _: &CommitId| None, &|path: &RepoPath| Some(format!("page of {path}")));
     body::request(view, &Asker { instance: &instance(), main: "main", now, compare, record }, asked)
 }
@@ -69,7 +70,7 @@ async fn only_what_the_record_names_is_asked_on_a_page() {
     let world = World::new().await;
     let mut source = world.source("c");
     let head = world.commit(BRANCH, &[("x", Some("y"))]).await;
-    let asked = |view: &View| request(view, (BRANCH, &head));
+    let asked = |view: &GitView| request(view, (BRANCH, &head));
     assert_eq!(asked(&*seen(&world, &mut source, |_| {}).await), None, "made, and not recorded");
     let view = seen(&world, &mut source, |state| recorded(state, &head)).await;
     let found = asked(&view).unwrap();
@@ -81,7 +82,8 @@ async fn only_what_the_record_names_is_asked_on_a_page() {
 
     // Whose no counts is what the run started with, where that is stricter.
     assert_eq!(found.rule, None);
-    let rule = Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews, by: By::Reviews };
+    let rule =
+        ApprovalRule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews, by: By::Reviews };
     let ruled = seen(&world, &mut source, |state| {
         recorded(state, &head);
         state.run.as_mut().unwrap().rule = Some(rule.clone());
@@ -107,7 +109,7 @@ async fn a_request_says_what_comes_next_and_changes_only_as_a_freeze_nears_begin
     let (mut source, branch) = (world.source("c"), BRANCH.replace("half", "promotion"));
     let head = world.commit(&branch, &[("x", Some("y"))]).await;
     let view = seen(&world, &mut source, |state| {
-        let mut at = fixture::stop("half");
+        let mut at = fixture::position("half");
         at.clock.lost = at.clock.exposed;
         state.phase = Phase::WaitingPromotion { at, since: fixture::time("10:05:00") };
         let pull = Pull { branch: branch.clone(), head: head.clone(), checks: Vec::new() };
@@ -135,7 +137,7 @@ async fn a_request_says_what_comes_next_and_changes_only_as_a_freeze_nears_begin
 async fn x_2_people_are_told_why_a_request_is_void() {
     let world = World::new().await;
     let mut source = world.source("c");
-    let why = |view: &View| over(view, &instance(), BRANCH);
+    let why = |view: &GitView| over(view, &instance(), BRANCH);
     assert_eq!(why(&*seen(&world, &mut source, |_| {}).await), None, "the record does not tell yet");
     let denied = seen(&world, &mut source, |state| state.run.as_mut().unwrap().denied = true).await;
     assert!(why(&denied).unwrap().contains("tidegate resume shop/a"));
@@ -154,7 +156,7 @@ async fn x_2_people_are_told_why_a_request_is_void() {
     };
     let told = why(&*seen(&world, &mut source, void).await).unwrap();
     assert_eq!(told, "eve is none of the policy's approvers, and not in \\@ acme/ops. It is asked again.");
-    assert!(unheard(&flaw).contains("not in \\@ acme/ops, so this is no answer"), "nobody is called");
+    assert!(unsaid::not_authorized(&flaw).contains("not in \\@ acme/ops, so this is no answer"), "nobody is called");
     let approved = |state: &mut RolloutState| state.run.as_mut().unwrap().approved = vec!["promotion".parse().unwrap()];
     assert_eq!(why(&*seen(&world, &mut source, approved).await).unwrap(), "`half` is approved already.");
     let ended = seen(&world, &mut source, |state| state.run = None).await;
@@ -168,17 +170,18 @@ async fn x_2_people_are_told_why_a_request_is_void() {
 async fn main_s_tip_is_pending_until_all_is_as_wanted() {
     let world = World::new().await;
     let mut source = world.source("c");
-    let status =
-        |view: &View| commit_status::status(view).map(|(commit, Status { mark, text })| (commit, mark, text)).unwrap();
+    let status = |view: &GitView| {
+        commit_status::status(view).map(|(commit, Status { mark, text })| (commit, mark, text)).unwrap()
+    };
     let view = seen(&world, &mut source, |_| {}).await;
     let tip = view.tips.main.clone().unwrap();
     let steady_now = seen(&world, &mut source, |state| state.run = None).await;
-    assert_eq!(status(&steady_now), (tip.clone(), Mark::Pending, "seen; shop/b: first sight".to_owned()));
+    assert_eq!(status(&steady_now), (tip.clone(), HostMark::Pending, "seen; shop/b: first sight".to_owned()));
     let under_way = "seen; shop/a: steady (succeeded), shop/b: first sight".to_owned();
-    assert_eq!(status(&view), (tip, Mark::Pending, under_way));
+    assert_eq!(status(&view), (tip, HostMark::Pending, under_way));
     world.commit("main", &[("teams/shop/b/rollout.yaml", Some("kind: [Rollout"))]).await;
     let broken = status(&*moved(&mut source, None).await);
-    assert_eq!(broken.1, Mark::Failure, "{broken:?}");
+    assert_eq!(broken.1, HostMark::Failure, "{broken:?}");
     let refused = seen(&world, &mut source, |state| {
         let revision = state.promoted.as_ref().unwrap().revision.clone();
         state.run = None;
@@ -189,7 +192,7 @@ async fn main_s_tip_is_pending_until_all_is_as_wanted() {
             .collect();
     });
     let refused = status(&*refused.await);
-    assert!(refused.1 == Mark::Failure && refused.2.contains("shop/a is refused"), "{refused:?}");
+    assert!(refused.1 == HostMark::Failure && refused.2.contains("shop/a is refused"), "{refused:?}");
 }
 
 #[tokio::test]
@@ -204,7 +207,7 @@ async fn c_7_what_a_promoted_version_tracks_is_no_part_of_what_main_says() {
     let set = Arc::new(set::tracking(&wanted.set, target, tracked));
     let promoted = state.promoted.as_mut().unwrap();
     (promoted.set, promoted.revision) = (set.id.clone(), set.revision.clone());
-    let record = |sets| Record::written(state.clone(), None, &sets);
+    let record = |sets| LoadedRecord::written(state.clone(), None, &sets);
     assert!(commit_status::promoted(&record([(set.id.clone(), Arc::clone(&set))].into()), &state, wanted));
     let mut other = Set::clone(&set);
     other.files.insert("more.yaml".parse().unwrap(), ("b".repeat(40).parse().unwrap(), Arc::from(*b"")));
@@ -217,9 +220,10 @@ const DELETION: &str = "tidegate/prod/propose/shop/a/0-delete";
 fn deleting(state: &mut RolloutState, head: Option<&CommitId>, denied: bool) {
     (state.run, state.last_run) = (None, None);
     let pull = head.map(|head| Pull { branch: DELETION.to_owned(), head: head.clone(), checks: Vec::new() });
-    let question = Question { pull, ..fixture::too_many(6) };
+    let question = DeletionQuestion { pull, ..fixture::too_many(6) };
     if denied {
-        state.deletions.said = vec![Answer { objects: question.objects, successor: None, said: Said::No }];
+        state.deletions.said =
+            vec![DeletionAnswer { objects: question.objects, successor: None, said: DeletionVerdict::No }];
     } else {
         state.deletions.asked = Some(question);
     }
@@ -230,7 +234,7 @@ async fn x_3_the_deletions_that_the_record_asks_about_are_asked_on_a_page() {
     let world = World::new().await;
     let mut source = world.source("c");
     let head = world.commit(DELETION, &[("x", Some("y"))]).await;
-    let asked = |view: &View| request(view, (DELETION, &head));
+    let asked = |view: &GitView| request(view, (DELETION, &head));
     assert_eq!(asked(&*seen(&world, &mut source, |state| deleting(state, None, false)).await), None, "not recorded");
     assert_eq!(asked(&*seen(&world, &mut source, |state| deleting(state, Some(&head), true)).await), None, "denied");
     let found = asked(&*seen(&world, &mut source, |state| deleting(state, Some(&head), false)).await).unwrap();
@@ -244,7 +248,8 @@ async fn attack_81_whose_no_to_deletions_counts_is_what_held_before_they_came() 
     let world = World::new().await;
     let mut source = world.source("c");
     let head = world.commit(DELETION, &[("x", Some("y"))]).await;
-    let rule = Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews, by: By::Reviews };
+    let rule =
+        ApprovalRule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews, by: By::Reviews };
     let loosened = |state: &mut RolloutState, head: &CommitId| {
         deleting(state, Some(head), false);
         let holds = Some(Terms { rule: Some(rule.clone()), ..Terms::default() });
@@ -279,7 +284,7 @@ async fn x_2_whether_the_branch_is_protected_matters_while_people_are_asked_to_l
 async fn x_2_why_a_request_to_let_objects_go_is_over() {
     let world = World::new().await;
     let mut source = world.source("c");
-    let why = |view: &View| over(view, &instance(), DELETION);
+    let why = |view: &GitView| over(view, &instance(), DELETION);
     let head = fixture::commit(9);
     let there = seen(&world, &mut source, |state| deleting(state, Some(&head), false)).await;
     assert_eq!(why(&there), None, "the record does not tell yet");

@@ -3,10 +3,10 @@
 use super::{Line, Worker};
 use crate::forge::branch::{Asks, Head, propose_prefix};
 use crate::forge::host::HostError;
-use crate::forge::pull::{self, Found, Request, Standing};
+use crate::forge::pull::{self, PullBody, PullRequest, PullState};
 use crate::gate::approval;
 use crate::manifest::ids::{InstanceName, RolloutId, RunId};
-use crate::reconcile::source::View;
+use crate::reconcile::source::GitView;
 use crate::record::history::{self, voids};
 use crate::record::state::{Consumed, RolloutState, Void};
 use std::collections::BTreeMap;
@@ -16,9 +16,9 @@ impl Worker {
     /// other open: what is wrong with it is what comes back if nothing worse is.
     pub(super) async fn tidy(
         &mut self,
-        view: &View,
-        wanted: &BTreeMap<String, Request>,
-        open: &[Found],
+        view: &GitView,
+        wanted: &BTreeMap<String, PullBody>,
+        open: &[PullRequest],
     ) -> Result<Option<HostError>, HostError> {
         let mut known: BTreeMap<u64, String> = self.open.take().unwrap_or_default();
         known.extend(open.iter().map(|found| (found.number, found.branch.clone())));
@@ -55,11 +55,11 @@ impl Worker {
     /// Ends a pull request whose branch is gone, or was made again, once it is known why.
     async fn end(
         &mut self,
-        view: &View,
+        view: &GitView,
         number: u64,
         branch: &str,
         why: Option<String>,
-        open: &[Found],
+        open: &[PullRequest],
     ) -> Result<(), HostError> {
         let found = match open.iter().find(|found| found.number == number) {
             Some(found) => found.clone(),
@@ -72,7 +72,7 @@ impl Worker {
                 found => found?,
             },
         };
-        if found.standing != Standing::Merged {
+        if found.state != PullState::Merged {
             let Some(why) = &why else { return Ok(()) };
             if self.setting.lead.held().is_none() {
                 return Ok(());
@@ -87,7 +87,7 @@ impl Worker {
             }
         }
         let head = Head::parse(&self.setting.instance, branch);
-        let answer = head.as_ref().map_or(Answer::Given, |head| answer(view, head, found.standing));
+        let answer = head.as_ref().map_or(Answer::Given, |head| answer(view, head, found.state));
         if answer == Answer::Awaited {
             return Ok(());
         }
@@ -131,7 +131,7 @@ fn line(head: &Head) -> Line {
 /// What a request ended with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answer {
-    /// A word, or the end of what it asked.
+    /// A decision, or the end of what it asked.
     Given,
     /// None: another one may come in its place.
     None,
@@ -139,7 +139,7 @@ enum Answer {
     Awaited,
 }
 
-fn answer(view: &View, Head { rollout, run, asks }: &Head, standing: Standing) -> Answer {
+fn answer(view: &GitView, Head { rollout, run, asks }: &Head, standing: PullState) -> Answer {
     let Some(record) = view.records.get(rollout) else { return Answer::Given };
     let Ok(state) = &record.state else { return Answer::Given };
     // Whether what it asks is open, was said, and was said in vain.
@@ -160,10 +160,10 @@ fn answer(view: &View, Head { rollout, run, asks }: &Head, standing: Standing) -
     };
     match standing {
         _ if yes => Answer::Given,
-        Standing::Merged if is_void => Answer::None,
-        Standing::Merged if is_open => Answer::Awaited,
-        Standing::Merged => Answer::Given,
-        Standing::Open | Standing::Closed => Answer::None,
+        PullState::Merged if is_void => Answer::None,
+        PullState::Merged if is_open => Answer::Awaited,
+        PullState::Merged => Answer::Given,
+        PullState::Open | PullState::Closed => Answer::None,
     }
 }
 
@@ -204,7 +204,7 @@ fn deletion_over(state: Option<&RolloutState>, rollout: &RolloutId, run: &RunId)
 }
 
 /// Why a request whose branch is gone asks for nothing any more; none while the record does not tell yet.
-pub(super) fn over(view: &View, instance: &InstanceName, branch: &str) -> Option<String> {
+pub(super) fn over(view: &GitView, instance: &InstanceName, branch: &str) -> Option<String> {
     let Head { rollout, run, asks } = Head::parse(instance, branch)?;
     let record = view.records.get(&rollout);
     let state = record.and_then(|record| record.state.as_ref().ok());

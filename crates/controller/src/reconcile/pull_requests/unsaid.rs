@@ -4,6 +4,7 @@
 use super::Worker;
 use super::request_backoff::backoff;
 use crate::forge::host::HostError;
+use crate::forge::pull;
 use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -79,4 +80,9 @@ impl Worker {
         }
         host.mention(*number, what).await
     }
+}
+
+/// What is said of a no that does not count: a team that it tells of is not called.
+pub(super) fn not_authorized(why: &str) -> String {
+    format!("{}, so this is no answer, and it is opened again.", pull::escaped(why))
 }

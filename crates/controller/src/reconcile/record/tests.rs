@@ -4,7 +4,7 @@ use crate::manifest::object::{Kind, ObjectRef};
 use crate::plan::action::{Class, GoesBy, Verb};
 use crate::record::fixture;
 use crate::record::posture::Posture;
-use crate::record::state::{Answer, Consent, Said};
+use crate::record::state::{Consent, DeletionAnswer, DeletionVerdict};
 use crate::workload::live::Expects;
 
 fn action(posture: &Posture, cluster: &str, uid: &str) -> Action {
@@ -63,11 +63,12 @@ fn f_6_attack_50_what_takes_a_word_is_deleted_only_if_the_record_has_it() {
     let allows = |state: &RolloutState, action: &Action| Recorded::of([state].into_iter()).allows(action);
     assert!(allows(&state, &within) && !allows(&state, &beyond));
     let (at, proof) = (fixture::time("12:00:00"), "none".to_owned());
-    let yes = Said::Yes(Consent { by: "Ana".to_owned(), at, proof, proven: None });
-    let answer = |objects, said: &Said| vec![Answer { objects, successor: None, said: said.clone() }];
+    let yes = DeletionVerdict::Yes(Consent { by: "Ana".to_owned(), at, proof, proven: None });
+    let answer =
+        |objects, said: &DeletionVerdict| vec![DeletionAnswer { objects, successor: None, said: said.clone() }];
     state.deletions.said = answer(fixture::too_many(3).objects, &yes);
     assert!(!allows(&state, &beyond), "another object");
-    state.deletions.said = answer([target.clone()].into(), &Said::No);
+    state.deletions.said = answer([target.clone()].into(), &DeletionVerdict::No);
     assert!(!allows(&state, &beyond), "a person said no");
     state.deletions.said = answer([target].into(), &yes);
     assert!(allows(&state, &beyond));
@@ -94,9 +95,9 @@ fn x_3_people_are_asked_about_the_deletions_that_the_record_tells_of() {
 /// Records these, at some time.
 async fn record<'a>(
     source: &super::super::source::Source,
-    view: &'a View,
-    entries: &'a BTreeMap<RolloutId, Entry<'a>>,
-) -> Written<'a> {
+    view: &'a GitView,
+    entries: &'a BTreeMap<RolloutId, RecordEntry<'a>>,
+) -> RecordWritten<'a> {
     let waiting = BTreeMap::from([(id("b"), vec!["Soak: 3s of 10s".to_owned()])]);
     let recorder = Recorder {
         store: source.store(),
@@ -117,11 +118,11 @@ async fn one_commit_holds_all_that_changed_and_reads_back_as_it_was_written() {
     let ((a, sets_a), (b, sets_b)) = (steady(&view, "a", 1), steady(&view, "b", 1));
     let (change_a, change_b) = (write(a.clone()), write(b.clone()));
     let entries = BTreeMap::from([
-        (id("a"), Entry { before: None, change: &change_a, sets: &sets_a }),
-        (id("b"), Entry { before: None, change: &change_b, sets: &sets_b }),
+        (id("a"), RecordEntry { before: None, change: &change_a, sets: &sets_a }),
+        (id("b"), RecordEntry { before: None, change: &change_b, sets: &sets_b }),
     ]);
     let written = record(&source, &view, &entries).await;
-    let Written::Done { proof, tip, changes, left_out } = written else { panic!("{written:?}") };
+    let RecordWritten::Done { proof, tip, changes, left_out } = written else { panic!("{written:?}") };
     assert!(left_out.is_empty());
     assert_eq!(world.subjects(STATE).await.len(), 1);
     assert_eq!(world.tip(STATE).await.as_ref(), Some(&tip));
@@ -159,14 +160,14 @@ async fn nothing_is_recorded_over_what_somebody_else_pushed_or_from_an_old_main(
     let view = moved(&mut source, None).await;
     let (a, sets) = steady(&view, "a", 1);
     let change = write(a);
-    let entries = BTreeMap::from([(id("a"), Entry { before: None, change: &change, sets: &sets })]);
+    let entries = BTreeMap::from([(id("a"), RecordEntry { before: None, change: &change, sets: &sets })]);
     world.commit("main", &[("teams/shop/a/app.yaml", Some(&manifest("a", "a:2")))]).await;
-    assert!(matches!(record(&source, &view, &entries).await, Written::Moved));
+    assert!(matches!(record(&source, &view, &entries).await, RecordWritten::Moved));
     assert_eq!(world.tip(STATE).await, None);
 
     let view = moved(&mut source, None).await;
     world.commit(STATE, &[("README.md", Some("somebody else's"))]).await;
-    assert!(matches!(record(&source, &view, &entries).await, Written::Moved));
+    assert!(matches!(record(&source, &view, &entries).await, RecordWritten::Moved));
     assert_eq!(world.subjects(STATE).await, ["change"]);
 }
 
@@ -178,11 +179,11 @@ async fn a_rollout_whose_set_is_not_at_hand_stops_only_itself() {
     let ((a, _), (b, sets_b)) = (steady(&view, "a", 1), steady(&view, "b", 1));
     let (change_a, change_b, none) = (write(a), write(b), BTreeMap::new());
     let entries = BTreeMap::from([
-        (id("a"), Entry { before: None, change: &change_a, sets: &none }),
-        (id("b"), Entry { before: None, change: &change_b, sets: &sets_b }),
+        (id("a"), RecordEntry { before: None, change: &change_a, sets: &none }),
+        (id("b"), RecordEntry { before: None, change: &change_b, sets: &sets_b }),
     ]);
     let written = record(&source, &view, &entries).await;
-    let Written::Done { proof, left_out, .. } = written else { panic!("{written:?}") };
+    let RecordWritten::Done { proof, left_out, .. } = written else { panic!("{written:?}") };
     assert_eq!(left_out.keys().collect::<Vec<_>>(), [&id("a")]);
     let posture = Posture::clone(&steady(&view, "a", 1).0.clusters.values().next().unwrap().posture);
     assert!(!proof.allows(&Action { rollout: id("a"), ..action(&posture, "home", "c1") }));
@@ -196,14 +197,14 @@ async fn a_record_that_ends_takes_its_directory_along() {
     let view = moved(&mut source, None).await;
     let (a, sets) = steady(&view, "a", 1);
     let change = write(a);
-    let entries = BTreeMap::from([(id("a"), Entry { before: None, change: &change, sets: &sets })]);
-    let Written::Done { tip, changes, .. } = record(&source, &view, &entries).await else { panic!() };
+    let entries = BTreeMap::from([(id("a"), RecordEntry { before: None, change: &change, sets: &sets })]);
+    let RecordWritten::Done { tip, changes, .. } = record(&source, &view, &entries).await else { panic!() };
     let view = source.pushed(tip, changes).unwrap();
     let end = RecordChange::Remove { what: "released".to_owned() };
     let before = view.records.get(&id("a")).unwrap().state.as_ref().ok();
-    let entries = BTreeMap::from([(id("a"), Entry { before, change: &end, sets: &sets })]);
+    let entries = BTreeMap::from([(id("a"), RecordEntry { before, change: &end, sets: &sets })]);
     let written = record(&source, &view, &entries).await;
-    let Written::Done { tip, changes, .. } = written else { panic!("{written:?}") };
+    let RecordWritten::Done { tip, changes, .. } = written else { panic!("{written:?}") };
     assert_eq!(world.files(STATE).await.keys().collect::<Vec<_>>(), ["README.md"]);
     assert!(source.pushed(tip, changes).unwrap().records.get(&id("a")).is_none());
 }

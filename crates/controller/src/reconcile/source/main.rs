@@ -1,8 +1,8 @@
 //! Main: what people want, and the policy. A tree is parsed once; an unreadable one leaves the last good policy in force.
 
-use super::state::Records;
+use super::state::LoadedRecords;
 use crate::gate::guard::Guard;
-use crate::gate::schedule::{Freeze, ScheduleError, Window};
+use crate::gate::schedule::{FreezeSpan, ScheduleError, Window};
 use crate::git::{Ancestry, GitError, Store};
 use crate::manifest::desired::Rollout;
 use crate::manifest::diagnostic::{Code, Diagnostic};
@@ -43,7 +43,7 @@ struct Tree {
 pub struct Policies {
     policy: Policy,
     windows: BTreeMap<ScheduleName, Window>,
-    freezes: BTreeMap<ScheduleName, Freeze>,
+    freezes: BTreeMap<ScheduleName, FreezeSpan>,
 }
 
 impl Wanted {
@@ -140,11 +140,11 @@ impl Wanted {
 }
 
 /// A freeze without end: nothing is entered while no policy was ever read.
-fn frozen() -> BTreeMap<ScheduleName, Freeze> {
+fn frozen() -> BTreeMap<ScheduleName, FreezeSpan> {
     let always = Window::new("* * * * *", Span::from_secs(60), chrono_tz::UTC);
     let window = always.expect("valid because it is a constant of five fields");
     let name = "policy-unreadable".parse().expect("valid because the constant is a DNS label");
-    [(name, Freeze { window, tenants: BTreeSet::new() })].into()
+    [(name, FreezeSpan { window, tenants: BTreeSet::new() })].into()
 }
 
 /// What is kept between two looks at main.
@@ -181,7 +181,7 @@ impl Cache {
         store: &Store,
         tip: Option<&CommitId>,
         caps: &Caps,
-        records: &Records,
+        records: &LoadedRecords,
         now: Time,
     ) -> Result<Arc<Wanted>, GitError> {
         let Some(tip) = tip else { return Ok(self.unreadable("the branch does not exist".to_owned())) };
@@ -193,7 +193,7 @@ impl Cache {
             return Ok(self.unreadable(format!("UnverifiedSource: {why}")));
         }
         self.refused = None;
-        self.compared |= matches!(records, Records::Read(_));
+        self.compared |= matches!(records, LoadedRecords::Read(_));
         let Some(id) = store.tree_id(tip, None).await? else {
             return Ok(self.unreadable(format!("commit {tip} has no tree")));
         };
@@ -235,7 +235,7 @@ impl Cache {
     }
 
     /// What the tip has to descend from: the last one that this process believed, and, once in a term, what the records name.
-    fn acted_upon(&self, records: &Records) -> BTreeSet<CommitId> {
+    fn acted_upon(&self, records: &LoadedRecords) -> BTreeSet<CommitId> {
         let named = records.states().filter(|_| !self.compared).map(|state| &state.source.commit);
         named.filter(|commit| **commit != CommitId::none()).chain(&self.tip).cloned().collect()
     }
@@ -260,7 +260,7 @@ impl Cache {
         &self,
         store: &Store,
         tip: Option<&CommitId>,
-        records: &Records,
+        records: &LoadedRecords,
     ) -> Result<bool, GitError> {
         let Some(tip) = tip else { return Ok(false) };
         let strangers = store.strangers(&self.acted_upon(records), tip).await?;
@@ -269,7 +269,12 @@ impl Cache {
     }
 
     /// Why the tip cannot follow what was acted upon.
-    async fn rewritten(&self, store: &Store, tip: &CommitId, records: &Records) -> Result<Option<String>, GitError> {
+    async fn rewritten(
+        &self,
+        store: &Store,
+        tip: &CommitId,
+        records: &LoadedRecords,
+    ) -> Result<Option<String>, GitError> {
         let strangers = store.strangers(&self.acted_upon(records), tip).await?;
         let certain = strangers.iter().find(|(_, ancestry)| **ancestry != Ancestry::Unknown);
         Ok(certain.or(strangers.first_key_value()).map(|(seen, ancestry)| match ancestry {
@@ -377,7 +382,7 @@ impl Policies {
             .iter()
             .map(|(name, freeze)| {
                 let tenants: BTreeSet<TenantName> = freeze.tenants.clone();
-                Ok((name.clone(), Freeze { window: window(name, &freeze.schedule)?, tenants }))
+                Ok((name.clone(), FreezeSpan { window: window(name, &freeze.schedule)?, tenants }))
             })
             .collect();
         Ok(Self { windows: windows?, freezes: freezes?, policy })

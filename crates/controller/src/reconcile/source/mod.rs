@@ -3,19 +3,19 @@
 //! One look-up of refs tells whether anything moved; what moved is fetched, and of that only what changed is read again.
 //! What cannot be believed is never taken for "nothing": it becomes *unreadable*, from which nothing follows.
 
+mod decisions;
 mod main;
 mod pin;
 mod record_signatures;
 mod requests;
 mod state;
-mod words;
 
+pub use decisions::FiledDecisions;
 pub use main::{Policies, Wanted};
 pub use pin::Pin;
 pub use requests::Requests;
 pub(super) use requests::to_undo;
-pub use state::{Record, Records};
-pub use words::Words;
+pub use state::{LoadedRecord, LoadedRecords};
 
 use super::clock::Clock;
 use super::record::author;
@@ -35,7 +35,7 @@ pub struct Branches {
     pub main: RefName,
     /// The record.
     pub state: RefName,
-    /// People's words.
+    /// People's decisions.
     pub decisions: RefName,
     /// Whose they are.
     instance: InstanceName,
@@ -90,7 +90,7 @@ impl Tips {
 
 /// What Git says, at one moment.
 #[derive(Debug, Clone)]
-pub struct View {
+pub struct GitView {
     /// The tips that it was read from.
     pub tips: Tips,
     /// Whether the server could be asked.
@@ -98,9 +98,9 @@ pub struct View {
     /// Main.
     pub main: Arc<Wanted>,
     /// The record.
-    pub records: Records,
-    /// People's words.
-    pub words: Arc<Words>,
+    pub records: LoadedRecords,
+    /// People's decisions.
+    pub decisions: Arc<FiledDecisions>,
     /// What the branches of our requests would bring.
     pub requests: Arc<Requests>,
 }
@@ -111,7 +111,7 @@ pub enum Poll {
     /// Everything is where the last view saw it: that view holds at this moment.
     Unchanged,
     /// Something moved; it was read.
-    Changed(Arc<View>),
+    Changed(Arc<GitView>),
     /// The server gave no usable answer.
     Unreachable(String),
     /// Another repository lies there by now; nothing of it was read.
@@ -128,13 +128,13 @@ pub struct Source {
     clock: Clock,
     /// Which repository it has to be; any that lies there, if none.
     pin: Option<Pin>,
-    view: Option<Arc<View>>,
+    view: Option<Arc<GitView>>,
     /// The remote was looked at by this process at least once.
     seen_remote: bool,
     record_signatures: record_signatures::RecordSignatures,
     main: main::Cache,
     state: state::Cache,
-    words: words::Cache,
+    decisions: decisions::Cache,
     requests: requests::Cache,
 }
 
@@ -154,7 +154,7 @@ impl Source {
             record_signatures: record_signatures::RecordSignatures::default(),
             main: main::Cache::default(),
             state: state::Cache::default(),
-            words: words::Cache::default(),
+            decisions: decisions::Cache::default(),
             requests: requests::Cache::default(),
         }
     }
@@ -195,7 +195,7 @@ impl Source {
             Ok(found) => Tips::of(&self.branches, &found),
             Err(error) => return Poll::Unreachable(error.to_string()),
         };
-        let is_same = |view: &Arc<View>| {
+        let is_same = |view: &Arc<GitView>| {
             view.git == Git::Fresh && view.tips == self.requests.thinned(tips.clone(), &self.branches, &view.records)
         };
         let same = self.view.as_ref().is_some_and(is_same);
@@ -219,7 +219,7 @@ impl Source {
     pub async fn look_up_to_write(&mut self, anchor: Option<&CommitId>) -> Poll {
         let before = self.view.clone();
         // What was read of requests alone makes no plan void: none follows from what was not read.
-        let is_same = |new: &View| {
+        let is_same = |new: &GitView| {
             before.is_some_and(|old| old.git == Git::Fresh && old.tips == new.tips && Arc::ptr_eq(&old.main, &new.main))
         };
         match self.look_up(anchor).await {
@@ -239,7 +239,7 @@ impl Source {
 
     /// What was fetched last, for as long as `git` says that nothing can be. A state tip that is older than the anchor is no
     /// record.
-    pub async fn offline(&mut self, git: Git, anchor: Option<&CommitId>) -> Arc<View> {
+    pub async fn offline(&mut self, git: Git, anchor: Option<&CommitId>) -> Arc<GitView> {
         let why = git.trouble().map(|wait| wait.message).unwrap_or_default();
         let tips = match &self.view {
             Some(view) => view.tips.clone(),
@@ -254,13 +254,13 @@ impl Source {
         let view = match self.read(tips.clone(), git.clone(), anchor).await {
             // An empty cache shows no record, and that means nothing.
             Ok(view) if tips.state.is_some() || (anchor.is_none() && self.seen_remote) => return view,
-            Ok(view) => View { records: Records::Unreadable(unknown_record(&why)), ..(*view).clone() },
-            Err(error) => View {
+            Ok(view) => GitView { records: LoadedRecords::Unreadable(unknown_record(&why)), ..(*view).clone() },
+            Err(error) => GitView {
                 tips,
                 git,
                 main: Arc::new(Wanted::unreadable(error.to_string())),
-                records: Records::Unreadable(unknown_record(&why)),
-                words: Arc::default(),
+                records: LoadedRecords::Unreadable(unknown_record(&why)),
+                decisions: Arc::default(),
                 requests: Arc::default(),
             },
         };
@@ -269,7 +269,7 @@ impl Source {
         view
     }
 
-    async fn read(&mut self, tips: Tips, git: Git, anchor: Option<&CommitId>) -> Result<Arc<View>, GitError> {
+    async fn read(&mut self, tips: Tips, git: Git, anchor: Option<&CommitId>) -> Result<Arc<GitView>, GitError> {
         if git == Git::Fresh {
             self.fetch(&tips).await?;
         }
@@ -281,7 +281,7 @@ impl Source {
         };
         let records = match distrusted {
             None => self.state.read(&self.store, tips.state.as_ref()).await?,
-            Some(why) => Records::Unreadable(why),
+            Some(why) => LoadedRecords::Unreadable(why),
         };
         let tips = self.requests.thinned(tips, &self.branches, &records);
         if git == Git::Fresh && self.main.lacks_past(&self.store, tips.main.as_ref(), &records).await? {
@@ -289,8 +289,9 @@ impl Source {
         }
         let now = self.clock.now();
         let main = self.main.read(&self.store, tips.main.as_ref(), &self.caps, &records, now).await?;
-        let words = self.words.read(&self.store, tips.decisions.as_ref(), &records, &self.branches.author).await?;
-        let records = self.state.with_sets(&self.store, records, &main, &words).await?;
+        let decisions =
+            self.decisions.read(&self.store, tips.decisions.as_ref(), &records, &self.branches.author).await?;
+        let records = self.state.with_sets(&self.store, records, &main, &decisions).await?;
         let beside = requests::Beside {
             store: &self.store,
             branches: &self.branches,
@@ -304,7 +305,7 @@ impl Source {
             // What goes back must not wait for an answer.
             Git::Away(_) | Git::Replaced(_) => self.requests.known(),
         };
-        let view = Arc::new(View { tips, git, main, records, words: Arc::new(words), requests });
+        let view = Arc::new(GitView { tips, git, main, records, decisions: Arc::new(decisions), requests });
         self.view = Some(Arc::clone(&view));
         Ok(view)
     }
@@ -312,7 +313,7 @@ impl Source {
     /// Where nothing has moved there may be branches that the record has not asked by before, or that could not be read.
     async fn read_requests(&mut self) -> Poll {
         let Some(view) = self.view.clone() else { return Poll::Unchanged };
-        let View { tips, main, records, .. } = &*view;
+        let GitView { tips, main, records, .. } = &*view;
         let (store, branches, now) = (&self.store, &self.branches, self.clock.now());
         let beside = requests::Beside { store, branches, tips, main, records, now };
         if !self.requests.is_due(&beside) {
@@ -322,7 +323,7 @@ impl Source {
         if requests == view.requests {
             return Poll::Unchanged;
         }
-        let view = Arc::new(View { requests, ..(*view).clone() });
+        let view = Arc::new(GitView { requests, ..(*view).clone() });
         self.view = Some(Arc::clone(&view));
         Poll::Changed(view)
     }
@@ -386,9 +387,13 @@ impl Source {
 
     /// Takes note of what we have pushed to the state branch: `None` for a record that ended. Everything else is as the
     /// last view says.
-    pub fn pushed(&mut self, tip: CommitId, changes: BTreeMap<RolloutId, Option<Record>>) -> Option<Arc<View>> {
-        let words = self.view.as_ref().map(|view| Arc::clone(&view.words)).unwrap_or_default();
-        let records = self.state.pushed(tip.clone(), changes, &words);
+    pub fn pushed(
+        &mut self,
+        tip: CommitId,
+        changes: BTreeMap<RolloutId, Option<LoadedRecord>>,
+    ) -> Option<Arc<GitView>> {
+        let decisions = self.view.as_ref().map(|view| Arc::clone(&view.decisions)).unwrap_or_default();
+        let records = self.state.pushed(tip.clone(), changes, &decisions);
         self.record_signatures.believe(tip.clone());
         let view = self.view.as_mut().map(Arc::make_mut)?;
         view.tips.state = Some(tip);
@@ -416,7 +421,7 @@ impl Source {
 
     /// The last view.
     #[must_use]
-    pub fn view(&self) -> Option<Arc<View>> {
+    pub fn view(&self) -> Option<Arc<GitView>> {
         self.view.clone()
     }
 
@@ -429,12 +434,12 @@ fn unknown_record(why: &str) -> String {
     format!("Git is away ({why}), and what was fetched last is older than the newest record")
 }
 
-impl View {
+impl GitView {
     /// Every rollout that main or the record knows.
     #[must_use]
     pub fn rollouts(&self) -> Vec<RolloutId> {
         let mut ids: Vec<RolloutId> = self.main.rollouts().cloned().collect();
-        if let Records::Read(records) = &self.records {
+        if let LoadedRecords::Read(records) = &self.records {
             ids.extend(records.keys().cloned());
         }
         ids.sort();

@@ -3,7 +3,7 @@
 //! What we have not made ourselves is fetched into a cache of its own: anybody who may push can write to these branches.
 
 use super::main::Wanted;
-use super::state::{Record, Records};
+use super::state::{LoadedRecord, LoadedRecords};
 use super::{Branches, Tips};
 use crate::forge::branch::{Asks, Head};
 use crate::forge::request::{RequestError, undoing};
@@ -14,7 +14,7 @@ use crate::manifest::desired::{Rollout, Set};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId, InstanceName, RolloutId, RunId};
 use crate::manifest::oid;
-use crate::plan::input::{Branch, Change, Content};
+use crate::plan::input::{HeadChange, HeadContent, RequestBranch};
 use crate::record::history::{deletions, taken_back, voids};
 use crate::record::state::Time;
 use chrono::TimeDelta;
@@ -32,7 +32,7 @@ const CROWD: usize = 1_000;
 /// What the branches of requests would bring, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Requests {
-    branches: BTreeMap<String, Branch>,
+    branches: BTreeMap<String, RequestBranch>,
     /// Those of them that people were asked by at some time, as far as this process has seen.
     asked: BTreeSet<String>,
 }
@@ -40,11 +40,12 @@ pub struct Requests {
 impl Requests {
     /// What is known of the branches about a rollout.
     #[must_use]
-    pub fn about(&self, instance: &InstanceName, tips: &Tips, id: &RolloutId) -> BTreeMap<String, Branch> {
+    pub fn about(&self, instance: &InstanceName, tips: &Tips, id: &RolloutId) -> BTreeMap<String, RequestBranch> {
         let prefix = format!("{}{id}/", crate::forge::branch::propose_prefix(instance));
         let ours = tips.proposals.range(prefix.clone()..).take_while(|(name, _)| name.starts_with(&prefix));
         ours.map(|(name, head)| {
-            let unread = || Branch { head: head.clone(), content: Content::Unread("it was not read yet".to_owned()) };
+            let unread =
+                || RequestBranch { head: head.clone(), content: HeadContent::Unread("it was not read yet".to_owned()) };
             let known = self.branches.get(name).filter(|branch| branch.head == *head);
             (name.clone(), known.cloned().unwrap_or_else(unread))
         })
@@ -53,18 +54,18 @@ impl Requests {
 
     /// By which branches these files came, of any rollout, as far as Git tells: where the head that lies there was merged, or is
     /// the commit that brought the file, or would bring the same. Only where people were asked by that name: whoever may push could
-    /// take back everybody's words else.
+    /// take back everybody's decisions else.
     pub fn brought<'f>(
         &self,
         instance: &InstanceName,
         tips: &Tips,
-        records: &Records,
+        records: &LoadedRecords,
         files: impl Iterator<Item = &'f DecisionFile>,
     ) -> BTreeMap<RepoPath, BTreeSet<String>> {
         let branches = |file: &DecisionFile| -> BTreeSet<String> {
-            let brings = |branch: &Branch| match &branch.content {
-                Content::Read(change) => change.files.get(&file.path) == Some(&Some(file.blob.clone())),
-                Content::Unread(_) | Content::Odd(_) => false,
+            let brings = |branch: &RequestBranch| match &branch.content {
+                HeadContent::Read(change) => change.files.get(&file.path) == Some(&Some(file.blob.clone())),
+                HeadContent::Unread(_) | HeadContent::Odd(_) => false,
             };
             let is_it = |(name, head): &(&String, &CommitId)| {
                 [&file.brought, &file.merged].contains(&&Some((*head).clone()))
@@ -80,7 +81,7 @@ impl Requests {
 }
 
 /// Whether the record says that people were asked by a branch of that name: they still are, or its head was void.
-fn was_asked(instance: &InstanceName, records: &Records, name: &str) -> bool {
+fn was_asked(instance: &InstanceName, records: &LoadedRecords, name: &str) -> bool {
     let Some(head) = Head::parse(instance, name) else { return false };
     let record = records.get(&head.rollout);
     let Some(state) = record.and_then(|record| record.state.as_ref().ok()) else { return false };
@@ -100,7 +101,7 @@ fn was_asked(instance: &InstanceName, records: &Records, name: &str) -> bool {
 #[derive(Default)]
 pub(super) struct Cache {
     aside: Option<Store>,
-    known: BTreeMap<String, Branch>,
+    known: BTreeMap<String, RequestBranch>,
     /// By which of those that lie there people were asked, by us or as the record said.
     asked: BTreeSet<String>,
     /// When those were tried that could not be read.
@@ -113,7 +114,7 @@ pub(super) struct Beside<'a> {
     pub(super) branches: &'a Branches,
     pub(super) tips: &'a Tips,
     pub(super) main: &'a Wanted,
-    pub(super) records: &'a Records,
+    pub(super) records: &'a LoadedRecords,
     pub(super) now: Time,
 }
 
@@ -139,23 +140,23 @@ impl Cache {
         self.tried.retain(|head, _| tips.values().any(|tip| tip == head));
         for (name, head, asked) in self.due(beside) {
             let content = match self.content(beside, &name, &head, &asked).await {
-                Ok(change) => Content::Read(change),
-                Err(Unread::Git(error)) if error.is_of_content() => Content::Odd(error.to_string()),
+                Ok(change) => HeadContent::Read(change),
+                Err(Unread::Git(error)) if error.is_of_content() => HeadContent::Odd(error.to_string()),
                 Err(error) => {
                     tracing::warn!(branch = name, %head, %error, "nobody knows yet what the branch of a request would bring");
                     self.tried.insert(head.clone(), beside.now);
-                    Content::Unread(error.to_string())
+                    HeadContent::Unread(error.to_string())
                 }
             };
-            self.known.insert(name, Branch { head, content });
+            self.known.insert(name, RequestBranch { head, content });
         }
         self.known()
     }
 
     /// The tips without branches of requests by which nobody can be asked, where there are too many.
-    pub(super) fn thinned(&self, mut tips: Tips, branches: &Branches, records: &Records) -> Tips {
+    pub(super) fn thinned(&self, mut tips: Tips, branches: &Branches, records: &LoadedRecords) -> Tips {
         let all = tips.proposals.len();
-        let Records::Read(records) = records else { return tips };
+        let LoadedRecords::Read(records) = records else { return tips };
         if all <= CROWD {
             return tips;
         }
@@ -183,18 +184,18 @@ impl Cache {
     pub(super) async fn made(&mut self, store: &Store, name: &str, head: &CommitId) -> Arc<Requests> {
         self.asked.insert(name.to_owned());
         if let Ok(Proposed { parents: _, files }) = store.proposed(head).await {
-            let content = Content::Read(Change { alone: true, undoing: Some(files.clone()), files });
-            self.known.insert(name.to_owned(), Branch { head: head.clone(), content });
+            let content = HeadContent::Read(HeadChange { alone: true, undoing: Some(files.clone()), files });
+            self.known.insert(name.to_owned(), RequestBranch { head: head.clone(), content });
         }
         self.known()
     }
 
     /// Those to read in this turn; first what the record does not name, since nobody can be asked by it before.
     fn due(&self, beside: &Beside<'_>) -> Vec<(String, CommitId, Head)> {
-        let Records::Read(records) = beside.records else { return Vec::new() };
+        let LoadedRecords::Read(records) = beside.records else { return Vec::new() };
         let rests = |head: &CommitId| self.tried.get(head).is_some_and(|at| beside.now < *at + AGAIN);
         let unread = |name: &str, head: &CommitId| match self.known.get(name).filter(|branch| branch.head == *head) {
-            Some(Branch { content: Content::Unread(_), .. }) => !rests(head),
+            Some(RequestBranch { content: HeadContent::Unread(_), .. }) => !rests(head),
             Some(_) => false,
             None => true,
         };
@@ -215,7 +216,7 @@ impl Cache {
         name: &str,
         head: &CommitId,
         asked: &Head,
-    ) -> Result<Change, Unread> {
+    ) -> Result<HeadChange, Unread> {
         let Proposed { parents, files } = match beside.store.proposed(head).await {
             Err(GitError::Missing(_)) => {
                 let aside = match &self.aside {
@@ -241,13 +242,13 @@ impl Cache {
             (Asks::Revert, [parent]) if alone => undone(beside, asked, parent).await?,
             (Asks::Revert | Asks::Advance(_) | Asks::Delete, _) => None,
         };
-        Ok(Change { alone, files, undoing })
+        Ok(HeadChange { alone, files, undoing })
     }
 }
 
 /// Whether people are asked by that head; none where nobody could be by a branch of that name, so that nobody wants to know
 /// what it would bring.
-fn asks(record: &Record, asked: &Head, head: &CommitId) -> Option<bool> {
+fn asks(record: &LoadedRecord, asked: &Head, head: &CommitId) -> Option<bool> {
     let state = record.state.as_ref().ok()?;
     let pull = match &asked.asks {
         Asks::Advance(through) => {
@@ -303,7 +304,11 @@ async fn undone(
 
 /// What a run brought, and what serves in its place. After a rollback the former is what main still wants.
 #[must_use]
-pub(in crate::reconcile) fn to_undo<'r>(record: &'r Record, wanted: &'r Rollout, run: &RunId) -> Option<[&'r Set; 2]> {
+pub(in crate::reconcile) fn to_undo<'r>(
+    record: &'r LoadedRecord,
+    wanted: &'r Rollout,
+    run: &RunId,
+) -> Option<[&'r Set; 2]> {
     let state = record.state.as_ref().ok()?;
     let theirs = record.sets.get(&state.promoted.as_ref()?.set)?;
     let past = taken_back(state).filter(|past| past.run == *run);

@@ -1,7 +1,7 @@
 //! The state branch: records, the plans of open runs, pinned sets. Only what changed is read again.
 
+use super::decisions::FiledDecisions;
 use super::main::Wanted;
-use super::words::Words;
 use crate::git::{GitError, Store};
 use crate::manifest::desired::{Plan, Set, Target};
 use crate::manifest::files::{Entry, Files, RepoPath};
@@ -18,16 +18,16 @@ const ROLLOUTS: &str = "rollouts";
 
 /// What the state branch says.
 #[derive(Debug, Clone)]
-pub enum Records {
+pub enum LoadedRecords {
     /// Of each rollout; empty if the branch does not exist yet.
-    Read(Arc<BTreeMap<RolloutId, Arc<Record>>>),
+    Read(Arc<BTreeMap<RolloutId, Arc<LoadedRecord>>>),
     /// It cannot be believed: every rollout holds.
     Unreadable(String),
 }
 
 /// What it says of one rollout.
 #[derive(Debug, Clone)]
-pub struct Record {
+pub struct LoadedRecord {
     /// The tree that it was read from; none for one that we have just written.
     tree: Option<String>,
     /// The record, or why it cannot be used.
@@ -40,7 +40,7 @@ pub struct Record {
     pub past: BTreeMap<SetId, Arc<Set>>,
 }
 
-impl Record {
+impl LoadedRecord {
     /// A record as we have pushed it.
     #[must_use]
     pub fn written(state: RolloutState, plan: Option<Arc<Plan>>, sets: &BTreeMap<SetId, Arc<Set>>) -> Self {
@@ -50,10 +50,10 @@ impl Record {
     }
 }
 
-impl Records {
+impl LoadedRecords {
     /// The record of a rollout.
     #[must_use]
-    pub fn get(&self, id: &RolloutId) -> Option<&Arc<Record>> {
+    pub fn get(&self, id: &RolloutId) -> Option<&Arc<LoadedRecord>> {
         match self {
             Self::Read(records) => records.get(id),
             Self::Unreadable(_) => None,
@@ -98,23 +98,23 @@ fn asked_about(state: &RolloutState) -> BTreeSet<&SetId> {
     state.history.iter().map(|past| &past.from).filter(|set| is_asked && pinned.contains(set)).collect()
 }
 
-/// The sets that people's words go back to.
-fn gone_back_to<'a>(state: &'a RolloutState, words: &Words, id: &RolloutId) -> BTreeSet<&'a SetId> {
-    words.rollbacks(id).filter_map(|run| history::replaced(state, run)).map(|past| past.set).collect()
+/// The sets that people's decisions go back to.
+fn gone_back_to<'a>(state: &'a RolloutState, decisions: &FiledDecisions, id: &RolloutId) -> BTreeSet<&'a SetId> {
+    decisions.rollbacks(id).filter_map(|run| history::replaced(state, run)).map(|past| past.set).collect()
 }
 
 /// What is kept between two looks at the state branch.
 #[derive(Default)]
 pub(super) struct Cache {
-    records: Arc<BTreeMap<RolloutId, Arc<Record>>>,
+    records: Arc<BTreeMap<RolloutId, Arc<LoadedRecord>>>,
     tip: Option<CommitId>,
 }
 
 impl Cache {
     /// Reads the records at `tip`, without sets.
-    pub(super) async fn read(&mut self, store: &Store, tip: Option<&CommitId>) -> Result<Records, GitError> {
+    pub(super) async fn read(&mut self, store: &Store, tip: Option<&CommitId>) -> Result<LoadedRecords, GitError> {
         if self.tip.as_ref() == tip {
-            return Ok(Records::Read(Arc::clone(&self.records)));
+            return Ok(LoadedRecords::Read(Arc::clone(&self.records)));
         }
         let mut records = BTreeMap::new();
         if let Some(tip) = tip {
@@ -134,17 +134,17 @@ impl Cache {
         }
         self.records = Arc::new(records);
         self.tip = tip.cloned();
-        Ok(Records::Read(Arc::clone(&self.records)))
+        Ok(LoadedRecords::Read(Arc::clone(&self.records)))
     }
 
     /// Takes over what we have pushed ourselves. Nothing is read for it: what people are asked about stays at hand, for no tip may move
-    /// until it is known who has answered, and so does what their words go back to, as they may still wait.
+    /// until it is known who has answered, and so does what their decisions go back to, as they may still wait.
     pub(super) fn pushed(
         &mut self,
         tip: CommitId,
-        changes: BTreeMap<RolloutId, Option<Record>>,
-        words: &Words,
-    ) -> Records {
+        changes: BTreeMap<RolloutId, Option<LoadedRecord>>,
+        decisions: &FiledDecisions,
+    ) -> LoadedRecords {
         let records = Arc::make_mut(&mut self.records);
         for (id, record) in changes {
             let known = records.remove(&id);
@@ -152,7 +152,7 @@ impl Cache {
                 let about = record.state.as_ref().map(asked_about).unwrap_or_default();
                 let past = known.iter().flat_map(|known| &known.past).filter(|(set, _)| about.contains(set));
                 record.past = past.map(|(set, read)| (set.clone(), Arc::clone(read))).collect();
-                let named = record.state.as_ref().map(|state| gone_back_to(state, words, &id)).unwrap_or_default();
+                let named = record.state.as_ref().map(|state| gone_back_to(state, decisions, &id)).unwrap_or_default();
                 let kept = known.iter().flat_map(|known| &known.sets).filter(|(set, _)| named.contains(set));
                 let kept: Vec<_> = kept.map(|(set, read)| (set.clone(), Arc::clone(read))).collect();
                 record.sets.extend(kept);
@@ -160,23 +160,23 @@ impl Cache {
             }
         }
         self.tip = Some(tip);
-        Records::Read(Arc::clone(&self.records))
+        LoadedRecords::Read(Arc::clone(&self.records))
     }
 
-    /// Adds the sets that the records and people's words name.
+    /// Adds the sets that the records and people's decisions name.
     pub(super) async fn with_sets(
         &mut self,
         store: &Store,
-        records: Records,
+        records: LoadedRecords,
         main: &Wanted,
-        words: &Words,
-    ) -> Result<Records, GitError> {
-        let (Records::Read(read), Some(tip)) = (&records, &self.tip) else { return Ok(records) };
+        decisions: &FiledDecisions,
+    ) -> Result<LoadedRecords, GitError> {
+        let (LoadedRecords::Read(read), Some(tip)) = (&records, &self.tip) else { return Ok(records) };
         let mut completed = BTreeMap::new();
         for (id, record) in read.iter() {
             let Ok(state) = &record.state else { continue };
             let mut wanted = needed(state);
-            wanted.extend(gone_back_to(state, words, id));
+            wanted.extend(gone_back_to(state, decisions, id));
             wanted.retain(|set| !record.sets.contains_key(set));
             let mut past = asked_about(state);
             past.retain(|set| !record.past.contains_key(set));
@@ -206,20 +206,25 @@ impl Cache {
                     Err(why) => tracing::warn!(rollout = %id, %set, why, "a pinned set cannot be read"),
                 }
             }
-            completed.insert(id.clone(), Arc::new(Record { sets, past: had, ..(**record).clone() }));
+            completed.insert(id.clone(), Arc::new(LoadedRecord { sets, past: had, ..(**record).clone() }));
         }
         if !completed.is_empty() {
             Arc::make_mut(&mut self.records).extend(completed);
         }
-        Ok(Records::Read(Arc::clone(&self.records)))
+        Ok(LoadedRecords::Read(Arc::clone(&self.records)))
     }
 }
 
-async fn read_one(store: &Store, tip: &CommitId, id: &RolloutId, tree: String) -> Result<Record, GitError> {
+async fn read_one(store: &Store, tip: &CommitId, id: &RolloutId, tree: String) -> Result<LoadedRecord, GitError> {
     let paths = store::paths(id);
     let none = BTreeMap::new;
-    let unusable =
-        |why: String| Record { tree: Some(tree.clone()), state: Err(why), plan: None, sets: none(), past: none() };
+    let unusable = |why: String| LoadedRecord {
+        tree: Some(tree.clone()),
+        state: Err(why),
+        plan: None,
+        sets: none(),
+        past: none(),
+    };
     let bytes = match read_file(store, tip, &paths.state).await? {
         Ok(bytes) => bytes,
         Err(why) => return Ok(unusable(why)),
@@ -235,7 +240,7 @@ async fn read_one(store: &Store, tip: &CommitId, id: &RolloutId, tree: String) -
             Err(why) => return Ok(unusable(why)),
         },
     };
-    Ok(Record { tree: Some(tree), state: Ok(state), plan, sets: none(), past: none() })
+    Ok(LoadedRecord { tree: Some(tree), state: Ok(state), plan, sets: none(), past: none() })
 }
 
 async fn read_plan(store: &Store, tip: &CommitId, path: &RepoPath) -> Result<Result<Plan, String>, GitError> {

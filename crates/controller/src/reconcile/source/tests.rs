@@ -1,7 +1,7 @@
 use super::super::testing::{DECISIONS, STATE, World, id, manifest, moved, rollout, steady};
 use super::*;
 use crate::manifest::ids::{CommitId, SetId};
-use crate::plan::input::{Content, Desired, MayStart};
+use crate::plan::input::{Desired, HeadContent, MayStart};
 use crate::record::fixture;
 use crate::record::state::{Deletions, Outcome, PastRun, RolloutState};
 use crate::record::store::print_state;
@@ -11,14 +11,14 @@ fn away() -> Git {
     Git::Away("away".to_owned())
 }
 
-fn unreadable(view: &View) -> &str {
+fn unreadable(view: &GitView) -> &str {
     match &view.records {
-        Records::Unreadable(why) => why,
-        Records::Read(records) => panic!("{records:?}"),
+        LoadedRecords::Unreadable(why) => why,
+        LoadedRecords::Read(records) => panic!("{records:?}"),
     }
 }
 
-fn desired(view: &View, name: &str) -> String {
+fn desired(view: &GitView, name: &str) -> String {
     let record = view.records.get(&id(name)).and_then(|record| record.state.as_ref().ok());
     match view.main.desired(&id(name), record) {
         Desired::Wanted(rollout) => format!("wanted {}", rollout.set.id.short().len()),
@@ -76,7 +76,7 @@ async fn records_are_read_with_the_sets_that_they_name_and_a_set_is_what_its_nam
     let newer = put(&world, &asked, &manifest("a", "a:2")).await;
     let file = format!("rollouts/shop/a/sets/{}/app.yaml", promoted.short());
     world.commit(STATE, &[(&file, Some(&manifest("a", "a:1")))]).await;
-    let past = |view: &View| view.records.get(&id("a")).unwrap().past.keys().cloned().collect::<BTreeSet<_>>();
+    let past = |view: &GitView| view.records.get(&id("a")).unwrap().past.keys().cloned().collect::<BTreeSet<_>>();
     assert_eq!(past(&*moved(&mut world.source("e"), None).await), [].into(), "{newer}");
     asked.deletions.asked = Some(fixture::too_many(6));
     put(&world, &asked, &manifest("a", "a:2")).await;
@@ -84,7 +84,7 @@ async fn records_are_read_with_the_sets_that_they_name_and_a_set_is_what_its_nam
     assert_eq!(past(&*moved(&mut asking, None).await), [promoted.clone()].into());
     // It stays so when we write the record, as nothing is read then, and for as long as people are asked.
     let mut write = |state: &RolloutState| {
-        let written = Record::written(state.clone(), None, &BTreeMap::new());
+        let written = LoadedRecord::written(state.clone(), None, &BTreeMap::new());
         past(&asking.pushed(newer.clone(), [(id("a"), Some(written))].into()).unwrap())
     };
     assert_eq!(write(&asked), [promoted.clone()].into());
@@ -116,7 +116,7 @@ async fn attack_20_a_state_branch_that_was_put_back_or_replaced_is_no_record() {
     let old = world.commit(STATE, &[("README.md", Some("1"))]).await;
     let new = world.commit(STATE, &[("README.md", Some("2"))]).await;
     let view = moved(&mut source, Some(&old)).await;
-    assert!(matches!(view.records, Records::Read(_)), "the tip descends from the anchor");
+    assert!(matches!(view.records, LoadedRecords::Read(_)), "the tip descends from the anchor");
 
     world.commit_on(STATE, Some(old.clone()), &[("README.md", Some("3"))]).await;
     assert!(unreadable(&*moved(&mut source, Some(&new)).await).starts_with("HistoryRewritten: "));
@@ -129,7 +129,7 @@ async fn attack_20_a_state_branch_that_was_put_back_or_replaced_is_no_record() {
     // Put back to where it was, it is the record again.
     world.delete(STATE).await;
     world.commit_on(STATE, Some(new.clone()), &[("README.md", Some("4"))]).await;
-    assert!(matches!(moved(&mut source, Some(&new)).await.records, Records::Read(_)));
+    assert!(matches!(moved(&mut source, Some(&new)).await.records, LoadedRecords::Read(_)));
 }
 
 #[tokio::test]
@@ -250,20 +250,20 @@ async fn words_are_read_by_rollout_with_what_was_there_before_the_run() {
     let late = word("6-06060606", "resume");
     world.commit(DECISIONS, &[("shop/a/6-06060606-resume.yaml", Some(&late)), ("shop/b/x.yaml", Some("x: ["))]).await;
     let view = moved(&mut source, None).await;
-    let words = view.words.about(&id("a"));
+    let words = view.decisions.about(&id("a"));
     assert_eq!(words.filed.len(), 2);
     assert_eq!(words.filed[0].by, "Ana <ana@example.com>");
     assert_eq!(
         words.at_start.iter().map(|(path, _)| path.as_str()).collect::<Vec<_>>(),
         ["shop/a/6-06060606-hold.yaml"]
     );
-    assert!(view.words.about(&id("b")).filed[0].decision.is_err());
+    assert!(view.decisions.about(&id("b")).filed[0].decision.is_err());
 
     // The branch is rewritten, and a new process cannot know what was there before: nothing counts.
     world.delete(DECISIONS).await;
     world.commit(DECISIONS, &[("shop/a/6-06060606-resume.yaml", Some(&late))]).await;
     let view = moved(&mut world.source("d"), None).await;
-    let words = view.words.about(&id("a"));
+    let words = view.decisions.about(&id("a"));
     assert_eq!((words.filed.len(), words.at_start.len()), (1, 1));
 }
 
@@ -278,7 +278,7 @@ async fn what_is_too_large_in_one_record_stops_that_rollout_alone() {
     let large = format!("{}{}", print_state(&a), "#".repeat(1 << 20));
     world.commit(STATE, &[("rollouts/shop/a/state.yaml", Some(&large))]).await;
     let view = moved(&mut source, None).await;
-    let state = |view: &View, name: &str| view.records.get(&id(name)).unwrap().state.clone().map(|_| ());
+    let state = |view: &GitView, name: &str| view.records.get(&id(name)).unwrap().state.clone().map(|_| ());
     assert!(state(&view, "a").unwrap_err().contains("the size of rollouts/shop/a/state.yaml"));
     assert_eq!(state(&view, "b"), Ok(()));
 }
@@ -303,7 +303,7 @@ async fn what_cannot_be_read_of_words_mutes_its_own_rollout_and_holds_nobody_up(
     };
     let hold = word("a");
     world.commit(DECISIONS, &[("shop/a/6-06060606-hold.yaml", Some(&hold)), (DEEP, Some("x"))]).await;
-    let words = Arc::clone(&moved(&mut source, None).await.words);
+    let words = Arc::clone(&moved(&mut source, None).await.decisions);
     assert_eq!(
         (words.about(&id("a")).filed.len(), words.unreadable(&id("b"))),
         (1, None),
@@ -313,7 +313,7 @@ async fn what_cannot_be_read_of_words_mutes_its_own_rollout_and_holds_nobody_up(
     let crowd: Vec<String> = (0..11).map(|n| format!("shop/b/{n}.yaml")).collect();
     let all = |text| crowd.iter().map(|path| (path.as_str(), text)).collect::<Vec<_>>();
     let crowded = world.commit(DECISIONS, &all(Some("x"))).await;
-    let words = Arc::clone(&moved(&mut source, None).await.words);
+    let words = Arc::clone(&moved(&mut source, None).await.decisions);
     let (a, b) = (words.about(&id("a")), words.about(&id("b")));
     assert_eq!((a.filed.len(), a.unreadable, b.filed.len()), (1, None, 0));
     assert_eq!(b.unreadable.as_deref(), Some("the number of entries in shop/b exceeds the limit of 10"));
@@ -324,7 +324,7 @@ async fn what_cannot_be_read_of_words_mutes_its_own_rollout_and_holds_nobody_up(
     put(&world, &state, &manifest("b", "b:1")).await;
     world.commit(DECISIONS, &all(None)).await;
     world.commit(DECISIONS, &[("shop/b/6-06060606-hold.yaml", Some(&word("b")))]).await;
-    let words = Arc::clone(&moved(&mut source, None).await.words);
+    let words = Arc::clone(&moved(&mut source, None).await.decisions);
     let (a, b) = (words.about(&id("a")), words.about(&id("b")));
     assert_eq!((a.filed.len(), b.filed.len(), b.at_start.len(), b.unreadable), (1, 1, 1, None));
 }
@@ -337,7 +337,7 @@ async fn what_is_no_file_at_the_path_of_a_word_is_told_as_one_that_is_no_decisio
     let files =
         [("shop/a/dir.yaml/x", Some("x")), ("shop/a/large.yaml", Some(large.as_str())), ("shop/a/x.txt", Some("x"))];
     world.commit(DECISIONS, &files).await;
-    let words = moved(&mut source, None).await.words.about(&id("a"));
+    let words = moved(&mut source, None).await.decisions.about(&id("a"));
     let told: Vec<_> =
         words.filed.iter().map(|file| (file.by.as_str(), file.decision.as_ref().unwrap_err().as_str())).collect();
     let ana = "Ana <ana@example.com>";
@@ -385,7 +385,7 @@ async fn what_somebody_has_put_beside_it_makes_no_request_void() {
     world.commit_on(branch, Some(tip), &[("shop/a/0-delete.yaml", Some("x"))]).await;
     let view = moved(&mut source, None).await;
     let requests = view.requests.about(&"prod".parse().unwrap(), &view.tips, &id("a"));
-    assert!(matches!(requests[branch].content, Content::Read(_)), "{requests:?}");
+    assert!(matches!(requests[branch].content, HeadContent::Read(_)), "{requests:?}");
 }
 
 #[tokio::test]
@@ -403,10 +403,10 @@ async fn what_a_word_goes_back_to_stays_at_hand_while_we_write() {
     let word = "apiVersion: tidegate.io/v1alpha1\nkind: Decision\nmetadata: {name: a, namespace: shop}\n\
                 spec: {run: \"5-05050505\", action: rollback}\n";
     world.commit(DECISIONS, &[("shop/a/5-05050505-rollback.yaml", Some(word))]).await;
-    let has = |view: &View| view.records.get(&id("a")).unwrap().sets.contains_key(&old);
+    let has = |view: &GitView| view.records.get(&id("a")).unwrap().sets.contains_key(&old);
     let view = moved(&mut source, None).await;
     assert!(has(&view));
-    let written = Record::written(state, None, &BTreeMap::new());
+    let written = LoadedRecord::written(state, None, &BTreeMap::new());
     let pushed = source.pushed(fixture::commit(0x99), [(id("a"), Some(written))].into()).unwrap();
     assert!(has(&pushed), "the word may wait until it is known what that version took of others");
 }

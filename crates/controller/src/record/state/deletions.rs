@@ -12,20 +12,20 @@ use std::collections::BTreeSet;
 pub struct Deletions {
     /// What they are asked; none if nothing would go, it is not too much, or they have said what is to become of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked: Option<Question>,
+    pub asked: Option<DeletionQuestion>,
     /// What they have said of objects that are still there, or still to go.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub said: Vec<Answer>,
+    pub said: Vec<DeletionAnswer>,
 }
 
 /// What people are asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Question {
+pub struct DeletionQuestion {
     /// All that would go.
     pub objects: BTreeSet<ObjectRef>,
     /// How many the policy lets go with one change.
     pub limit: usize,
-    /// The version that is to take the place of theirs, whose run waits for the word; none where main has them no longer.
+    /// The version that is to take the place of theirs, whose run waits for the decision; none where main has them no longer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub successor: Option<SetId>,
     /// The request.
@@ -38,20 +38,20 @@ pub struct Question {
 
 /// What people have said.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Answer {
+pub struct DeletionAnswer {
     /// What they were asked about.
     pub objects: BTreeSet<ObjectRef>,
     /// The version for which they may go; none where main has them no longer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub successor: Option<SetId>,
     /// What.
-    pub said: Said,
+    pub said: DeletionVerdict,
 }
 
 /// Yes or no.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum Said {
+pub enum DeletionVerdict {
     /// They may go.
     Yes(Consent),
     /// They stay, and nothing is asked about them again before `resume`.
@@ -63,25 +63,25 @@ pub enum Said {
 /// Who has let objects go.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Consent {
-    /// Who brought the word to the decisions branch.
+    /// Who brought the decision to the decisions branch.
     pub by: String,
     /// When it was counted.
     pub at: Time,
-    /// How it was proved, as of any word.
+    /// How it was proved, as of any decision.
     pub proof: String,
     /// What proved it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proven: Option<Proven>,
 }
 
-impl Question {
-    /// What may go, and for which version: what a word for it has to say.
+impl DeletionQuestion {
+    /// What may go, and for which version: what a decision for it has to say.
     #[must_use]
     pub fn what(&self) -> (&BTreeSet<ObjectRef>, Option<&SetId>) {
         (&self.objects, self.successor.as_ref())
     }
 
-    /// Whether a word answers it: it is for the same version, and lists all that would go. Why not.
+    /// Whether a decision answers it: it is for the same version, and lists all that would go. Why not.
     ///
     /// # Errors
     /// What it lacks, for people.
@@ -102,23 +102,26 @@ impl Deletions {
     }
 
     /// People have answered a question.
-    pub fn answer(&mut self, Question { objects, successor, .. }: Question, said: Said) {
-        for again in self.said.iter_mut().filter(|answer| answer.said == Said::Again) {
+    pub fn answer(&mut self, DeletionQuestion { objects, successor, .. }: DeletionQuestion, said: DeletionVerdict) {
+        for again in self.said.iter_mut().filter(|answer| answer.said == DeletionVerdict::Again) {
             again.objects.retain(|object| !objects.contains(object));
         }
         self.said.retain(|answer| !answer.objects.is_empty());
-        self.said.push(Answer { objects, successor, said });
+        self.said.push(DeletionAnswer { objects, successor, said });
         self.asked = None;
     }
 
     /// Lifts what was denied.
     pub fn resume(&mut self) {
-        self.said.iter_mut().filter(|answer| answer.said == Said::No).for_each(|answer| answer.said = Said::Again);
+        self.said
+            .iter_mut()
+            .filter(|answer| answer.said == DeletionVerdict::No)
+            .for_each(|answer| answer.said = DeletionVerdict::Again);
     }
 
     /// That version is stable, or was taken back: what was said for it is about what main has no longer, or over.
     pub fn ended(&mut self, version: &SetId, is_stable: bool) {
-        let is_about = |answer: &Answer| answer.successor.as_ref() == Some(version);
+        let is_about = |answer: &DeletionAnswer| answer.successor.as_ref() == Some(version);
         if !is_stable {
             self.said.retain(|answer| !is_about(answer));
         }
@@ -127,7 +130,7 @@ impl Deletions {
 
     /// What a version has, or is to have, is not let go any more, nor denied.
     pub fn keep(&mut self, has: impl Fn(&ObjectRef) -> bool) {
-        for Answer { objects, .. } in self.said.iter_mut().filter(|answer| answer.successor.is_none()) {
+        for DeletionAnswer { objects, .. } in self.said.iter_mut().filter(|answer| answer.successor.is_none()) {
             objects.retain(|object| !has(object));
         }
         self.said.retain(|answer| !answer.objects.is_empty());
@@ -135,18 +138,21 @@ impl Deletions {
 
     /// What was said of an object, where that version is stable or to become it.
     #[must_use]
-    pub fn said_of(&self, object: &ObjectRef, version: Option<&SetId>) -> Option<&Said> {
-        let is_for = |answer: &&Answer| answer.successor.is_none() || answer.successor.as_ref() == version;
+    pub fn said_of(&self, object: &ObjectRef, version: Option<&SetId>) -> Option<&DeletionVerdict> {
+        let is_for = |answer: &&DeletionAnswer| answer.successor.is_none() || answer.successor.as_ref() == version;
         self.said.iter().filter(is_for).rfind(|answer| answer.objects.contains(object)).map(|answer| &answer.said)
     }
 
     /// All that may go by what people have said.
     pub fn let_go(&self) -> impl Iterator<Item = &ObjectRef> {
-        self.said.iter().filter(|answer| matches!(answer.said, Said::Yes(_))).flat_map(|answer| &answer.objects)
+        self.said
+            .iter()
+            .filter(|answer| matches!(answer.said, DeletionVerdict::Yes(_)))
+            .flat_map(|answer| &answer.objects)
     }
 
     /// All that was denied.
     pub fn denied(&self) -> impl Iterator<Item = &ObjectRef> {
-        self.said.iter().filter(|answer| answer.said == Said::No).flat_map(|answer| &answer.objects)
+        self.said.iter().filter(|answer| answer.said == DeletionVerdict::No).flat_map(|answer| &answer.objects)
     }
 }

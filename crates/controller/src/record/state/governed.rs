@@ -2,7 +2,7 @@
 //! with it.
 
 use crate::manifest::ids::SetId;
-use crate::manifest::proof::Rule;
+use crate::manifest::proof::ApprovalRule;
 use crate::manifest::raw::Floors;
 use schemars::JsonSchema;
 use serde::de::Error as _;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub struct Terms {
     /// Who has to approve; none where whoever may write decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rule: Option<Rule>,
+    pub rule: Option<ApprovalRule>,
     /// What no plan goes below.
     #[serde(default, skip_serializing_if = "Floors::is_none", deserialize_with = "known")]
     pub floors: Floors,
@@ -45,7 +45,7 @@ impl Terms {
     #[must_use]
     pub fn stricter(&self, other: &Self) -> Self {
         Self {
-            rule: Rule::stricter(self.rule.as_ref(), other.rule.as_ref()),
+            rule: ApprovalRule::stricter(self.rule.as_ref(), other.rule.as_ref()),
             floors: self.floors.stricter(&other.floors),
         }
     }
@@ -81,7 +81,8 @@ mod tests {
     use crate::manifest::raw::Trust;
 
     fn terms(approvals: u32, soak: u64) -> Terms {
-        let rule = Rule { approvers: ["ana".to_owned()].into(), approvals, trust: Trust::Reviews, by: By::Reviews };
+        let rule =
+            ApprovalRule { approvers: ["ana".to_owned()].into(), approvals, trust: Trust::Reviews, by: By::Reviews };
         Terms { rule: Some(rule), floors: Floors { soak: Some(Span::from_secs(soak)), ..Floors::default() } }
     }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 #[serde(tag = "name", remote = "Self")]
 pub enum Phase {
     /// First sight: stable is brought up.
-    Initializing(Clock),
+    Initializing(StepClock),
     /// Nothing is open.
     Steady {
         /// How it came to rest.
@@ -24,30 +24,30 @@ pub enum Phase {
     Waiting {
         /// The step that it stands on; none before *prepare*.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        at: Option<Stop>,
+        at: Option<Position>,
         /// The step that it would enter.
         next: StepName,
         /// Since when.
         since: Time,
     },
     /// On *prepare* or a phase of the plan.
-    Progressing(Stop),
+    Progressing(Position),
     /// All phases are done, the promotion gate is closed.
     WaitingPromotion {
         /// The last step of the phases.
-        at: Stop,
+        at: Position,
         /// Since when.
         since: Time,
     },
     /// *shift* or *promote*.
-    Promoting(Stop),
+    Promoting(Position),
     /// *return* or *retire*.
-    Finalising(Stop),
+    Finalising(Position),
     /// On the way back: *restore*, *split* or *retire*.
     Reverting {
         /// The step of the Back list.
         #[serde(flatten)]
-        stop: Stop,
+        position: Position,
         /// Why it goes back.
         why: String,
         /// Where it ends.
@@ -60,7 +60,7 @@ pub enum Phase {
         /// Since when.
         since: Time,
         /// Which role serves.
-        standing: Standing,
+        standing: Serving,
     },
     /// The manifest is gone; ends with the record's removal.
     Terminating {
@@ -92,19 +92,19 @@ impl<'de> Deserialize<'de> for Phase {
 
 /// A step that was entered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Stop {
+pub struct Position {
     /// Its name.
     pub step: StepName,
     /// The sequence number of the record that entered it: what a fence asks of live objects.
     pub seq: u64,
     /// Its clock.
     #[serde(flatten)]
-    pub clock: Clock,
+    pub clock: StepClock,
 }
 
 /// When a step was entered, since when it is exposed, and what of that does not count (design §13.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Clock {
+pub struct StepClock {
     /// When the step was recorded.
     pub entered: Time,
     /// The first tick that saw it reached: soak counts from here.
@@ -118,7 +118,7 @@ pub struct Clock {
     pub away: Span,
 }
 
-impl Clock {
+impl StepClock {
     /// A step entered now.
     #[must_use]
     pub fn entered(now: Time) -> Self {
@@ -133,7 +133,7 @@ pub enum Rest {
     Initialized,
     /// Its last run was promoted.
     Succeeded,
-    /// Its last run was taken back by a person's word, by main, or as nothing spoke for or against its version.
+    /// Its last run was taken back by a person's decision, by main, or as nothing spoke for or against its version.
     Reverted,
 }
 
@@ -142,7 +142,7 @@ pub enum Rest {
 pub enum Then {
     /// Steady(Reverted).
     Reverted,
-    /// Steady(Reverted), and the revision is refused by a person's word.
+    /// Steady(Reverted), and the revision is refused by a person's decision.
     Aborted,
     /// Failed: evidence refused the revision.
     Failed,
@@ -156,7 +156,7 @@ pub enum Then {
 
 /// Which role serves after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Standing {
+pub enum Serving {
     /// Stable, as promoted.
     Stable,
     /// The healthy candidate: stable was not ready at *promote* by the deadline (C-19).
@@ -198,12 +198,12 @@ impl Phase {
 
     /// The step that is entered, if one is.
     #[must_use]
-    pub fn stop(&self) -> Option<&Stop> {
+    pub fn position(&self) -> Option<&Position> {
         match self {
-            Self::Progressing(stop) | Self::Promoting(stop) | Self::Finalising(stop) => Some(stop),
+            Self::Progressing(position) | Self::Promoting(position) | Self::Finalising(position) => Some(position),
             Self::Waiting { at, .. } => at.as_ref(),
             Self::WaitingPromotion { at, .. } => Some(at),
-            Self::Reverting { stop, .. } => Some(stop),
+            Self::Reverting { position, .. } => Some(position),
             Self::Initializing(_)
             | Self::Steady { .. }
             | Self::Failed { .. }
@@ -236,21 +236,21 @@ impl Phase {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture::{stop, time};
+    use crate::record::fixture::{position, time};
 
     fn phases() -> Vec<Phase> {
         let (since, why) = (time("10:00:00"), String::new());
-        let stop = stop("tenth");
+        let position = position("tenth");
         vec![
-            Phase::Initializing(Clock::entered(since)),
+            Phase::Initializing(StepClock::entered(since)),
             Phase::Steady { how: Rest::Succeeded, since },
-            Phase::Waiting { at: None, next: stop.step.clone(), since },
-            Phase::Progressing(stop.clone()),
-            Phase::WaitingPromotion { at: stop.clone(), since },
-            Phase::Promoting(stop.clone()),
-            Phase::Finalising(stop.clone()),
-            Phase::Reverting { stop, why: why.clone(), then: Then::Failed },
-            Phase::Failed { why, since, standing: Standing::Stable },
+            Phase::Waiting { at: None, next: position.step.clone(), since },
+            Phase::Progressing(position.clone()),
+            Phase::WaitingPromotion { at: position.clone(), since },
+            Phase::Promoting(position.clone()),
+            Phase::Finalising(position.clone()),
+            Phase::Reverting { position, why: why.clone(), then: Then::Failed },
+            Phase::Failed { why, since, standing: Serving::Stable },
             Phase::Terminating { since },
         ]
     }

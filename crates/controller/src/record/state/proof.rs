@@ -1,11 +1,11 @@
-//! How words of people were proven, and which were not: what the record keeps of reviews on a Git host, and of signatures.
+//! How decisions of people were proven, and which were not: what the record keeps of reviews on a Git host, and of signatures.
 
 use super::Time;
 use crate::manifest::ids::{CommitId, StepName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What proved a word.
+/// What proved a decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Proven {
     /// The pull request; none where a signature did.
@@ -43,7 +43,7 @@ pub struct Approved {
     pub at: Time,
 }
 
-/// Why a word does not count.
+/// Why a decision does not count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Void {
     /// All that is wrong with it, in words.

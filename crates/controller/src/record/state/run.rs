@@ -1,9 +1,9 @@
 //! A run, from its start to its place in the history, and what people have decided about runs.
 
-use super::{Origin, Proven, Time, Void};
+use super::{Proven, SetOrigin, Time, Void};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CheckName, ClusterName, CommitId, PodsDigest, Revision, RunId, SetId, StepName};
-use crate::manifest::proof::Rule;
+use crate::manifest::proof::ApprovalRule;
 use crate::record::posture::Names;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ pub struct Run {
     pub revision: Revision,
     /// The pods of `to`.
     pub pods: PodsDigest,
-    /// The decisions tip when it started: only later words count.
+    /// The decisions tip when it started: only later decisions count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decisions_at: Option<CommitId>,
     /// When it started.
@@ -40,7 +40,7 @@ pub struct Run {
     pub path: Option<RepoPath>,
     /// Where main had `from`; none of what was live.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stable: Option<Origin>,
+    pub stable: Option<SetOrigin>,
     /// The pods that stable keeps, per cluster: what it had at the first step, or has since when more of the traffic leaves it.
     #[serde(default)]
     pub baseline: BTreeMap<ClusterName, u32>,
@@ -59,9 +59,9 @@ pub struct Run {
     /// The decisions branch was seen without protection, and not with one since: who approved meanwhile could be anybody.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unkept: bool,
-    /// What proved people's words by the policy when it started: a policy that loosens this is for later runs.
+    /// What proved people's decisions by the policy when it started: a policy that loosens this is for later runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rule: Option<Rule>,
+    pub rule: Option<ApprovalRule>,
     /// Its requests for approval, by step.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub pulls: BTreeMap<StepName, Pull>,
@@ -106,7 +106,7 @@ pub struct EndedRun {
     pub decisions_at: Option<CommitId>,
 }
 
-/// A request for a person's word.
+/// A request for a person's decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Pull {
     /// Its branch.
@@ -123,7 +123,7 @@ pub struct Pull {
 pub struct Checked {
     /// Which check.
     pub check: CheckName,
-    /// Its last word, for people.
+    /// Its last decision, for people.
     pub says: String,
 }
 
@@ -159,7 +159,7 @@ pub struct PastRun {
     pub names: Option<Names>,
     /// Where main had `from`; none of what was live.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stable: Option<Origin>,
+    pub stable: Option<SetOrigin>,
     /// To which set.
     pub to: SetId,
     /// The revision of `to`.

@@ -1,7 +1,7 @@
 //! Records and plans come back from their text as they went in, whatever wrote it.
 
-use super::super::fixture::{self, open, past, run, set, steady, stop, time};
-use super::super::state::{Clock, Condition, Outcome, Phase, Rest, Standing, Then};
+use super::super::fixture::{self, open, past, position, run, set, steady, time};
+use super::super::state::{Condition, Outcome, Phase, Rest, Serving, StepClock, Then};
 use super::*;
 use crate::manifest::desired::HeaderValue;
 use crate::manifest::duration::Span;
@@ -28,29 +28,33 @@ fn there_and_back(state: &RolloutState) {
 fn phases() -> Vec<Phase> {
     let since = time("10:00:00");
     let step = |name: &str| name.parse().unwrap();
-    let bare = |name: &str| super::super::state::Stop { step: step(name), seq: u64::MAX, clock: Clock::entered(since) };
-    let long = Clock { exposed: Some(time("10:00:01")), ..Clock::entered(since) };
-    let lost = Clock { lost: Some(time("10:00:09")), away: Span::from_secs(90), ..long };
+    let bare = |name: &str| super::super::state::Position {
+        step: step(name),
+        seq: u64::MAX,
+        clock: StepClock::entered(since),
+    };
+    let long = StepClock { exposed: Some(time("10:00:01")), ..StepClock::entered(since) };
+    let lost = StepClock { lost: Some(time("10:00:09")), away: Span::from_secs(90), ..long };
     let mut phases = vec![
-        Phase::Initializing(Clock::entered(since)),
+        Phase::Initializing(StepClock::entered(since)),
         Phase::Initializing(long),
         Phase::Initializing(lost),
         Phase::Waiting { at: None, next: step("testers"), since },
-        Phase::Waiting { at: Some(stop("tenth")), next: step("half"), since },
+        Phase::Waiting { at: Some(position("tenth")), next: step("half"), since },
         Phase::Progressing(bare("null")),
-        Phase::Progressing(stop("1e3")),
-        Phase::WaitingPromotion { at: stop("half"), since },
+        Phase::Progressing(position("1e3")),
+        Phase::WaitingPromotion { at: position("half"), since },
         Phase::WaitingPromotion { at: bare("half"), since },
-        Phase::Promoting(stop("shift")),
+        Phase::Promoting(position("shift")),
         Phase::Finalising(bare("return")),
-        Phase::Failed { why: "x: y # z\n".to_owned(), since, standing: Standing::Stable },
-        Phase::Failed { why: String::new(), since, standing: Standing::OnCandidate },
+        Phase::Failed { why: "x: y # z\n".to_owned(), since, standing: Serving::Stable },
+        Phase::Failed { why: String::new(), since, standing: Serving::OnCandidate },
         Phase::Terminating { since },
         Phase::Unknown(json!({"name": "Baking", "since": "2026-11-25T10:00:00Z", "ovens": [{"n": 1}, null]})),
     ];
     phases.extend([Rest::Initialized, Rest::Succeeded, Rest::Reverted].map(|how| Phase::Steady { how, since }));
     let ends = [Then::Reverted, Then::Aborted, Then::Failed, Then::Unmeasured, Then::NextRun, Then::Terminating];
-    phases.extend(ends.map(|then| Phase::Reverting { stop: stop("split"), why: "- no".to_owned(), then }));
+    phases.extend(ends.map(|then| Phase::Reverting { position: position("split"), why: "- no".to_owned(), then }));
     phases
 }
 
@@ -77,7 +81,7 @@ fn x_10_a_phase_of_a_newer_version_stays_as_it_was() {
         .replace("how: Succeeded", "ovens:\n  - {heat: 1.5, door: null}");
     let mut state = read(&text).unwrap();
     assert_eq!(state.phase.name(), "Unknown");
-    assert!(state.phase.stop().is_none() && !state.phase.may_become(&steady().phase));
+    assert!(state.phase.position().is_none() && !state.phase.may_become(&steady().phase));
     state.seq += 1;
     let written: Value = serde_yaml::from_str(&print_state(&state)).unwrap();
     let original: Value = serde_yaml::from_str(&text).unwrap();
@@ -101,7 +105,7 @@ fn x_10_fields_of_a_newer_version_survive_a_write() {
     // The run goes on: what belongs to things that stay, stays.
     state.seq += 1;
     state.history.insert(0, past(3, 2, 3, Outcome::Aborted));
-    state.phase = Phase::Progressing(stop("half"));
+    state.phase = Phase::Progressing(position("half"));
     let later: Value = serde_yaml::from_str(&print_state(&state)).unwrap();
     for place in places.iter().filter(|place| **place != "/phase") {
         assert_eq!(later.pointer(place).unwrap()["novelty"]["of"], **place);

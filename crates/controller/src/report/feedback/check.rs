@@ -1,7 +1,7 @@
 //! The same as a check of the commit that is offered: with each finding at its line, where a host can show that.
 
-use super::{Feedback, Reading, Verdict, short};
-use crate::forge::host::{Annotation, Check, Level};
+use super::{FeedbackReading, FeedbackVerdict, PullRequestFeedback, short};
+use crate::forge::host::{Annotation, AnnotationLevel, CheckRun};
 use crate::manifest::diagnostic::Diagnostic;
 use crate::record::state::Time;
 use crate::record::text::{plain, unlinked};
@@ -10,16 +10,16 @@ use std::fmt::Write as _;
 /// So many findings are shown at their lines.
 const SHOWN: usize = 200;
 
-impl Feedback {
+impl PullRequestFeedback {
     /// The check of the commit.
     #[must_use]
-    pub fn check(&self, now: Time) -> Check {
+    pub fn check(&self, now: Time) -> CheckRun {
         let annotations = match &self.verdict {
-            Verdict::Elsewhere | Verdict::Conflict(_) | Verdict::Unreadable(_) => Vec::new(),
-            Verdict::Read(reading) => reading.annotations(),
+            FeedbackVerdict::Elsewhere | FeedbackVerdict::Conflict(_) | FeedbackVerdict::Unreadable(_) => Vec::new(),
+            FeedbackVerdict::Read(reading) => reading.annotations(),
         };
         let mut summary = self.body(now);
-        if let Verdict::Read(Reading { errors, warnings, .. }) = &self.verdict
+        if let FeedbackVerdict::Read(FeedbackReading { errors, warnings, .. }) = &self.verdict
             && let hidden @ 1.. = errors.len() + warnings.len() - annotations.len()
         {
             let are = if hidden == 1 { "is" } else { "are" };
@@ -32,15 +32,15 @@ impl Feedback {
         }
         // Which findings are at a line, main decides too, and the comment does not tell.
         let id = short(&format!("{} {annotations:?}", self.digest()));
-        Check { status: self.status(), id, summary, annotations }
+        CheckRun { status: self.status(), id, summary, annotations }
     }
 }
 
-impl Reading {
+impl FeedbackReading {
     /// What is wrong first.
     fn annotations(&self) -> Vec<Annotation> {
-        let errors = self.errors.iter().map(|finding| (finding, Level::Failure));
-        let all = errors.chain(self.warnings.iter().map(|finding| (finding, Level::Warning)));
+        let errors = self.errors.iter().map(|finding| (finding, AnnotationLevel::Failure));
+        let all = errors.chain(self.warnings.iter().map(|finding| (finding, AnnotationLevel::Warning)));
         // A path that hides something is not shown to anybody as it is.
         let is_there = |finding: &Diagnostic| {
             self.same.contains_key(&finding.path) && plain(finding.path.as_str()) == finding.path.as_str()
@@ -52,7 +52,7 @@ impl Reading {
     }
 }
 
-fn annotation(finding: &Diagnostic, level: Level) -> Annotation {
+fn annotation(finding: &Diagnostic, level: AnnotationLevel) -> Annotation {
     let Diagnostic { path, line, column, length, code, found, expected, help, source: _ } = finding;
     let help = help.as_ref().map(|help| format!(" ({})", unlinked(help))).unwrap_or_default();
     Annotation {

@@ -5,7 +5,7 @@
 
 use super::key::{Key, Material};
 use super::signature::{Signature, after};
-use super::{Flaw, Whose};
+use super::{KeyFlaw, Whose};
 use chrono::{DateTime, Utc};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -75,7 +75,7 @@ impl Certificate {
     }
 
     /// Why what that key has signed does not count, if it does not.
-    pub(super) fn flaw(&self, primary: &Key, part: &Part, times: Times) -> Option<(Whose, Flaw)> {
+    pub(super) fn flaw(&self, primary: &Key, part: &Part, times: Times) -> Option<(Whose, KeyFlaw)> {
         let said = self.standing(primary, primary, &Part::Primary, times);
         let Part::Subkey(key) = part else {
             return said.and_then(|said| signs(&said)).err().map(|flaw| (Whose::Own, flaw));
@@ -87,13 +87,13 @@ impl Certificate {
             signs(&said)?;
             let back = said.last().and_then(|said| Signature::read(said.back.as_deref()?).ok());
             let over = over(primary, part);
-            back.filter(|back| back.kind == OF_KEY && back.holds(key, &over)).map(drop).ok_or(Flaw::OneSided)
+            back.filter(|back| back.kind == OF_KEY && back.holds(key, &over)).map(drop).ok_or(KeyFlaw::OneSided)
         };
         self.standing(primary, key, part, times).and_then(belongs).err().map(|flaw| (Whose::Own, flaw))
     }
 
     /// What the owner says of one of the keys, last what counts most; why it does not stand, if it does not.
-    fn standing(&self, primary: &Key, key: &Key, part: &Part, times: Times) -> Result<Vec<&Signature>, Flaw> {
+    fn standing(&self, primary: &Key, key: &Key, part: &Part, times: Times) -> Result<Vec<&Signature>, KeyFlaw> {
         // Whoever puts one here means it, also one that cannot be checked: made with an old hash, or by another key that may revoke this one,
         // or put behind something else than the key.
         let has = |(at, kept): (&Part, &Vec<Kept>)| match part {
@@ -101,18 +101,18 @@ impl Certificate {
             Part::Subkey(_) => at == part && kept.iter().any(|kept| kept.kind == SUBKEY_REVOKED),
         };
         if self.0.iter().any(has) {
-            return Err(Flaw::Revoked);
+            return Err(KeyFlaw::Revoked);
         }
         let said = self.said(primary, part, times.now);
         if said.is_empty() {
-            return Err(Flaw::Unbound);
+            return Err(KeyFlaw::Unbound);
         }
         if key.created > times.made {
-            return Err(Flaw::Younger(key.created));
+            return Err(KeyFlaw::Younger(key.created));
         }
         let lasts = said.iter().rev().find_map(|signature| signature.lasts);
         match lasts.map(|seconds| after(key.created, seconds)) {
-            Some(end) if end <= times.made.max(times.now) => Err(Flaw::Expired(end)),
+            Some(end) if end <= times.made.max(times.now) => Err(KeyFlaw::Expired(end)),
             Some(_) | None => Ok(said),
         }
     }
@@ -166,19 +166,19 @@ fn over(primary: &Key, part: &Part) -> Vec<u8> {
 }
 
 /// Whether the owner says that the key is for signing.
-fn signs(said: &[&Signature]) -> Result<(), Flaw> {
+fn signs(said: &[&Signature]) -> Result<(), KeyFlaw> {
     let flags = said.iter().rev().find_map(|signature| signature.flags).unwrap_or_default();
-    if flags & SIGNS == 0 { Err(Flaw::NotForSigning) } else { Ok(()) }
+    if flags & SIGNS == 0 { Err(KeyFlaw::NotForSigning) } else { Ok(()) }
 }
 
 /// Why nothing that a key has signed is looked at.
-pub(super) fn unfit(key: &Key) -> Option<Flaw> {
+pub(super) fn unfit(key: &Key) -> Option<KeyFlaw> {
     match &key.material {
         Material::Rsa { modulus, exponent: _ } => {
             let bits = modulus.len() * 8 - modulus.first().map_or(0, |first| first.leading_zeros() as usize);
-            (bits < RSA_BITS).then_some(Flaw::Weak(bits))
+            (bits < RSA_BITS).then_some(KeyFlaw::Weak(bits))
         }
-        Material::Unread(number) => Some(Flaw::Unread(*number)),
+        Material::Unread(number) => Some(KeyFlaw::Unread(*number)),
         Material::Ecdsa { .. } | Material::Ed25519(_) => None,
     }
 }

@@ -42,7 +42,7 @@ pub struct BadKeyring {
 
 /// Why a signature does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum KeyRefused {
     /// It cannot be read.
     #[error("an OpenPGP signature that cannot be read: {0}")]
     Damaged(&'static str),
@@ -78,7 +78,7 @@ pub enum Refused {
     Expired(Fingerprint, DateTime<Utc>),
     /// The key has signed this, but does not count.
     #[error("an OpenPGP signature by {0}, {1} {2}")]
-    Key(Fingerprint, Whose, Flaw),
+    Key(Fingerprint, Whose, KeyFlaw),
 }
 
 /// Which key a signature does not count for.
@@ -101,7 +101,7 @@ impl fmt::Display for Whose {
 
 /// Why a key does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Flaw {
+pub enum KeyFlaw {
     /// Its owner has taken it back; also what was signed before does not count, as whoever has the key can write any time into it.
     #[error("was revoked")]
     Revoked,
@@ -180,10 +180,10 @@ impl Keyring {
     ///
     /// # Errors
     /// When it is not one detached signature of exactly this by a key that is listed, binding, for signing, and neither expired nor revoked.
-    pub fn judge(&self, signature: &[u8], content: &[u8], now: DateTime<Utc>) -> Result<Fingerprint, Refused> {
+    pub fn judge(&self, signature: &[u8], content: &[u8], now: DateTime<Utc>) -> Result<Fingerprint, KeyRefused> {
         let signature = Signature::detached(signature)?;
-        let issuer = signature.issuer.ok_or(Refused::Nameless)?;
-        let mut refused = Refused::Unlisted(issuer);
+        let issuer = signature.issuer.ok_or(KeyRefused::Nameless)?;
+        let mut refused = KeyRefused::Unlisted(issuer);
         for (primary, certificate) in &self.0 {
             for (part, key) in certificate.keys(primary) {
                 let name = key.fingerprint();
@@ -191,14 +191,14 @@ impl Keyring {
                     continue;
                 }
                 refused = if let Some(flaw) = unfit(key) {
-                    Refused::Key(name, Whose::Own, flaw)
+                    KeyRefused::Key(name, Whose::Own, flaw)
                 } else if !signature.holds(key, content) {
-                    Refused::Else(issuer)
+                    KeyRefused::Else(issuer)
                 } else if let Some(end) = signature.until.filter(|until| *until <= now) {
-                    Refused::Expired(name, end)
+                    KeyRefused::Expired(name, end)
                 } else if let Some((whose, flaw)) = certificate.flaw(primary, part, Times { made: signature.made, now })
                 {
-                    Refused::Key(name, whose, flaw)
+                    KeyRefused::Key(name, whose, flaw)
                 } else {
                     return Ok(name);
                 };

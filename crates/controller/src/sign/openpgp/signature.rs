@@ -1,6 +1,6 @@
 //! Signatures of OpenPGP, version 4, and what they say.
 
-use super::Refused;
+use super::KeyRefused;
 use super::key::{Fingerprint, Hash, Key, time};
 use super::packet::{Packet, SIGNATURE, big_endian, blocks, packets, subpackets};
 use crate::sign::wire::Reader;
@@ -75,25 +75,25 @@ impl Signature {
     ///
     /// # Errors
     /// When it is anything else.
-    pub(super) fn detached(text: &[u8]) -> Result<Self, Refused> {
+    pub(super) fn detached(text: &[u8]) -> Result<Self, KeyRefused> {
         if text.len() > LONGEST {
-            return Err(Refused::Damaged("it is longer than 16 KiB"));
+            return Err(KeyRefused::Damaged("it is longer than 16 KiB"));
         }
-        let text = std::str::from_utf8(text).map_err(|_| Refused::Damaged("it is not UTF-8"))?.trim_end();
+        let text = std::str::from_utf8(text).map_err(|_| KeyRefused::Damaged("it is not UTF-8"))?.trim_end();
         if text.lines().next().map(str::trim_end) != Some(ARMOUR) {
-            return Err(Refused::Attached);
+            return Err(KeyRefused::Attached);
         }
-        let blocks = blocks(text).map_err(|(_, why)| Refused::Damaged(why))?;
-        let [block] = &blocks[..] else { return Err(Refused::Several) };
-        let packets = packets(&block.bytes).ok_or(Refused::Damaged("it is cut off"))?;
+        let blocks = blocks(text).map_err(|(_, why)| KeyRefused::Damaged(why))?;
+        let [block] = &blocks[..] else { return Err(KeyRefused::Several) };
+        let packets = packets(&block.bytes).ok_or(KeyRefused::Damaged("it is cut off"))?;
         match &packets[..] {
-            [] => Err(Refused::Damaged("it is empty")),
+            [] => Err(KeyRefused::Damaged("it is empty")),
             [one] if one.tag == SIGNATURE => {
                 let signature = Self::read(one.body)?;
-                if signature.kind == BINARY { Ok(signature) } else { Err(Refused::Kind(signature.kind)) }
+                if signature.kind == BINARY { Ok(signature) } else { Err(KeyRefused::Kind(signature.kind)) }
             }
-            all if all.iter().all(|packet| packet.tag == SIGNATURE) => Err(Refused::Several),
-            _ => Err(Refused::Attached),
+            all if all.iter().all(|packet| packet.tag == SIGNATURE) => Err(KeyRefused::Several),
+            _ => Err(KeyRefused::Attached),
         }
     }
 
@@ -101,20 +101,20 @@ impl Signature {
     ///
     /// # Errors
     /// When it is damaged, or one that cannot be relied on.
-    pub(super) fn read(body: &[u8]) -> Result<Self, Refused> {
-        let damaged = Refused::Damaged("it is cut off");
+    pub(super) fn read(body: &[u8]) -> Result<Self, KeyRefused> {
+        let damaged = KeyRefused::Damaged("it is cut off");
         let Parts { head, hashed, unhashed, numbers } = match body.first() {
             Some(4) => Parts::of(body).ok_or(damaged)?,
-            Some(version) => return Err(Refused::Version(*version)),
+            Some(version) => return Err(KeyRefused::Version(*version)),
             None => return Err(damaged),
         };
         let [_, kind, algorithm, hash] = head.first_chunk().copied().ok_or(damaged)?;
-        let hash = Hash::of(hash).map_err(Refused::Hash)?;
+        let hash = Hash::of(hash).map_err(KeyRefused::Hash)?;
         let (signed, unsigned) = subpackets(hashed).zip(subpackets(unhashed)).ok_or(damaged)?;
         let mut said = Said::default();
-        signed.iter().try_for_each(|packet| said.hear(packet))?;
+        signed.iter().try_for_each(|packet| said.read(packet))?;
         let Said { made, lifetime, lasts, flags } = said;
-        let made = time(made.ok_or(Refused::Damaged("it does not say when it was made"))?);
+        let made = time(made.ok_or(KeyRefused::Damaged("it does not say when it was made"))?);
         let until = lifetime.map(|lifetime| after(made, lifetime));
         let all = || signed.iter().chain(&unsigned);
         let key = all().find_map(|packet| match (packet.tag & 0x7f, packet.body) {
@@ -145,10 +145,10 @@ struct Said {
 }
 
 impl Said {
-    fn hear(&mut self, packet: &Packet<'_>) -> Result<(), Refused> {
+    fn read(&mut self, packet: &Packet<'_>) -> Result<(), KeyRefused> {
         let number = || {
             let number = big_endian(&mut Reader(packet.body), 4).filter(|_| packet.body.len() == 4);
-            number.ok_or(Refused::Damaged("a time in it has not four octets"))
+            number.ok_or(KeyRefused::Damaged("a time in it has not four octets"))
         };
         match packet.tag & 0x7f {
             2 => self.made = Some(number()?),
@@ -158,7 +158,7 @@ impl Said {
             27 => self.flags = Some(packet.body.first().copied().unwrap_or_default()),
             // Wishes, remarks and hints, from which nothing follows for what is signed. Notations are none of them: one may mean anything.
             4 | 7 | 11 | 12 | 16 | 21..=26 | 28..=30 | 32..=34 | 39 => {}
-            unknown if packet.tag != unknown => return Err(Refused::Critical(unknown)),
+            unknown if packet.tag != unknown => return Err(KeyRefused::Critical(unknown)),
             _ => {}
         }
         Ok(())

@@ -95,14 +95,14 @@ fn attack_87_every_byte_of_a_signature_counts_but_those_that_say_nothing() {
     }
     let text = signed(&owner.signature(0x00, CONTENT, &[]));
     let refused = |text: &str| keyring.judge(text.as_bytes(), CONTENT, now()).unwrap_err();
-    assert_eq!(refused(&text.repeat(2)), Refused::Several);
-    assert_eq!(refused(&armoured("SIGNATURE", &bytes.repeat(2))), Refused::Several);
-    assert_eq!(refused(&armoured("SIGNATURE", &[bytes, owner.packet()].concat())), Refused::Attached);
-    assert_eq!(refused(&format!("{text}more")), Refused::Damaged("this is neither armour nor a comment"));
-    assert_eq!(refused(&format!("\n{text}")), Refused::Attached);
-    assert_eq!(refused(&text.replace("-----END", "--END")), Refused::Damaged("armour that does not end"));
-    assert_eq!(refused(&format!("{text}{}", " ".repeat(16 << 10))), Refused::Damaged("it is longer than 16 KiB"));
-    assert_eq!(refused(&armoured("SIGNATURE", &[])), Refused::Damaged("it is empty"));
+    assert_eq!(refused(&text.repeat(2)), KeyRefused::Several);
+    assert_eq!(refused(&armoured("SIGNATURE", &bytes.repeat(2))), KeyRefused::Several);
+    assert_eq!(refused(&armoured("SIGNATURE", &[bytes, owner.packet()].concat())), KeyRefused::Attached);
+    assert_eq!(refused(&format!("{text}more")), KeyRefused::Damaged("this is neither armour nor a comment"));
+    assert_eq!(refused(&format!("\n{text}")), KeyRefused::Attached);
+    assert_eq!(refused(&text.replace("-----END", "--END")), KeyRefused::Damaged("armour that does not end"));
+    assert_eq!(refused(&format!("{text}{}", " ".repeat(16 << 10))), KeyRefused::Damaged("it is longer than 16 KiB"));
+    assert_eq!(refused(&armoured("SIGNATURE", &[])), KeyRefused::Damaged("it is empty"));
 }
 
 #[test]
@@ -111,31 +111,31 @@ fn attack_87_signatures_that_say_too_little_or_too_much_do_not_count() {
     let keyring = Keyring::parse(&owner.keyring()).unwrap();
     let refused = |body: &[u8]| keyring.judge(signed(body).as_bytes(), CONTENT, now()).unwrap_err();
     let with = |words: &[Word<'_>]| refused(&owner.signature(0x00, CONTENT, words));
-    assert_eq!(with(&[(0x80 | 20, b"notation")]), Refused::Critical(20));
-    assert_eq!(with(&[(0x80 | 100, b"")]), Refused::Critical(100));
-    assert_eq!(with(&[(3, b"\0\0\x01")]), Refused::Damaged("a time in it has not four octets"));
+    assert_eq!(with(&[(0x80 | 20, b"notation")]), KeyRefused::Critical(20));
+    assert_eq!(with(&[(0x80 | 100, b"")]), KeyRefused::Critical(100));
+    assert_eq!(with(&[(3, b"\0\0\x01")]), KeyRefused::Damaged("a time in it has not four octets"));
     let said = |words: &[Word<'_>]| -> Vec<u8> {
         let said: Vec<u8> = words.iter().flat_map(|word| subpacket(*word)).collect();
         [&u16::try_from(said.len()).unwrap().to_be_bytes()[..], &said].concat()
     };
     let made = SIGNS.to_be_bytes();
     let of = |begin, words: &[Word<'_>]| refused(&owner.over(begin, CONTENT, &said(words)));
-    assert_eq!(of([4, 0, 22, 8], &[(2, &made)]), Refused::Nameless);
-    assert_eq!(of([4, 0, 22, 8], &[]), Refused::Damaged("it does not say when it was made"));
-    assert_eq!(of([6, 0, 22, 8], &[(2, &made)]), Refused::Version(6));
-    assert_eq!(of([4, 0, 22, 1], &[(2, &made)]), Refused::Hash("MD5"));
-    assert_eq!(of([4, 0x10, 22, 8], &[(2, &made)]), Refused::Kind(0x10));
+    assert_eq!(of([4, 0, 22, 8], &[(2, &made)]), KeyRefused::Nameless);
+    assert_eq!(of([4, 0, 22, 8], &[]), KeyRefused::Damaged("it does not say when it was made"));
+    assert_eq!(of([6, 0, 22, 8], &[(2, &made)]), KeyRefused::Version(6));
+    assert_eq!(of([4, 0, 22, 1], &[(2, &made)]), KeyRefused::Hash("MD5"));
+    assert_eq!(of([4, 0x10, 22, 8], &[(2, &made)]), KeyRefused::Kind(0x10));
     // An algorithm that is not the key's, and a time before there was the key.
     let issuer = [&[4], owner.fingerprint().octets()].concat();
-    let else_ = Refused::Else(Issuer::Key(owner.fingerprint()));
+    let else_ = KeyRefused::Else(Issuer::Key(owner.fingerprint()));
     assert_eq!(of([4, 0, 1, 8], &[(2, &made), (33, &issuer)]), else_);
     let early = of([4, 0, 22, 8], &[(2, &(NEW - 1).to_be_bytes()), (33, &issuer)]);
-    assert_eq!(early, Refused::Key(owner.fingerprint(), Whose::Own, Flaw::Younger(at("2025-01-01T00:00:00Z"))));
+    assert_eq!(early, KeyRefused::Key(owner.fingerprint(), Whose::Own, KeyFlaw::Younger(at("2025-01-01T00:00:00Z"))));
     // The short name is enough to find a key by; a nearly right one finds none.
     let short = |id: &[u8]| owner.over([4, 0, 22, 8], CONTENT, &said(&[(2, &made), (16, id)]));
     let id = owner.fingerprint().id().to_vec();
     assert_eq!(keyring.judge(signed(&short(&id)).as_bytes(), CONTENT, now()), Ok(owner.fingerprint()));
-    assert!(matches!(refused(&short(&[id[0] ^ 1, 1, 2, 3, 4, 5, 6, 7])), Refused::Unlisted(Issuer::Id(_))));
+    assert!(matches!(refused(&short(&[id[0] ^ 1, 1, 2, 3, 4, 5, 6, 7])), KeyRefused::Unlisted(Issuer::Id(_))));
 }
 
 #[test]
@@ -151,10 +151,10 @@ fn attack_87_a_signature_from_the_future_counts_no_longer_than_its_key() {
 }
 
 /// What becomes of a signature by `signer` where these packets are the keyring.
-fn standing(signer: &Owner, packets: &[&[u8]]) -> Result<Fingerprint, (Whose, Flaw)> {
+fn standing(signer: &Owner, packets: &[&[u8]]) -> Result<Fingerprint, (Whose, KeyFlaw)> {
     let keyring = Keyring::parse(&armoured("PUBLIC KEY BLOCK", &packets.concat())).unwrap();
     keyring.judge(signer.sign(CONTENT).as_bytes(), CONTENT, now()).map_err(|refused| {
-        let Refused::Key(_, whose, flaw) = refused else { panic!("{refused}") };
+        let KeyRefused::Key(_, whose, flaw) = refused else { panic!("{refused}") };
         (whose, flaw)
     })
 }
@@ -171,28 +171,28 @@ fn attack_87_90_what_counts_of_a_key_is_what_its_owner_has_said_last() {
     let flaw = |packets: &[&[u8]]| says(packets).unwrap_err();
     let packet_of = |body: Vec<u8>| packet(SIGNATURE, &body);
     assert_eq!(says(&[&name]), Ok(ana.fingerprint()));
-    assert_eq!(flaw(&[]), (Whose::Own, Flaw::Unbound));
-    assert_eq!(flaw(&[&ana.named("Ana", &[])]), (Whose::Own, Flaw::NotForSigning));
-    assert_eq!(flaw(&[&ana.named("Ana", &[(27, &[0x01])])]), (Whose::Own, Flaw::NotForSigning));
+    assert_eq!(flaw(&[]), (Whose::Own, KeyFlaw::Unbound));
+    assert_eq!(flaw(&[&ana.named("Ana", &[])]), (Whose::Own, KeyFlaw::NotForSigning));
+    assert_eq!(flaw(&[&ana.named("Ana", &[(27, &[0x01])])]), (Whose::Own, KeyFlaw::NotForSigning));
     // What somebody else says of her, or she of somebody else.
     let hers = eve.signature(0x13, &ana.with_name("Ana"), &[SIGNING]);
-    assert_eq!(flaw(&[&packet(USER, b"Ana"), &packet_of(hers)]), (Whose::Own, Flaw::Unbound));
+    assert_eq!(flaw(&[&packet(USER, b"Ana"), &packet_of(hers)]), (Whose::Own, KeyFlaw::Unbound));
     let other = ana.signature(0x13, &ana.with_name("Eve"), &[SIGNING]);
-    assert_eq!(flaw(&[&packet(USER, b"Ana"), &packet_of(other)]), (Whose::Own, Flaw::Unbound));
+    assert_eq!(flaw(&[&packet(USER, b"Ana"), &packet_of(other)]), (Whose::Own, KeyFlaw::Unbound));
     let else_said = ana.signature(0x1f, &ana.with_name("Ana"), &[SIGNING]);
-    assert_eq!(flaw(&[&packet(USER, b"Ana"), &packet_of(else_said)]), (Whose::Own, Flaw::Unbound));
+    assert_eq!(flaw(&[&packet(USER, b"Ana"), &packet_of(else_said)]), (Whose::Own, KeyFlaw::Unbound));
     // What she has said with an old hash, or for a time that is over.
     let mut weak = ana.signature(0x13, &ana.with_name("Ana"), &[SIGNING]);
     weak[3] = 2;
-    assert_eq!(flaw(&[&packet(USER, b"Ana"), &packet_of(weak)]), (Whose::Own, Flaw::Unbound));
-    assert_eq!(flaw(&[&ana.named("Ana", &[SIGNING, (3, &[0, 0, 0, 1])])]), (Whose::Own, Flaw::Unbound));
+    assert_eq!(flaw(&[&packet(USER, b"Ana"), &packet_of(weak)]), (Whose::Own, KeyFlaw::Unbound));
+    assert_eq!(flaw(&[&ana.named("Ana", &[SIGNING, (3, &[0, 0, 0, 1])])]), (Whose::Own, KeyFlaw::Unbound));
     // A name that she has taken back; that somebody else does so means nothing.
     let taken = packet_of(ana.signature(0x30, &ana.with_name("Ana"), &[]));
-    assert_eq!(flaw(&[&name, &taken]), (Whose::Own, Flaw::Unbound));
+    assert_eq!(flaw(&[&name, &taken]), (Whose::Own, KeyFlaw::Unbound));
     let theirs = packet_of(eve.signature(0x30, &ana.with_name("Ana"), &[]));
     assert!(says(&[&name, &theirs]).is_ok());
     // A word on the key itself that says nothing of its end does not lift what a name says of it.
-    let end = Flaw::Expired(at("2025-07-01T00:00:00Z"));
+    let end = KeyFlaw::Expired(at("2025-07-01T00:00:00Z"));
     let ends = ana.named("Ana", &[SIGNING, HALF_A_YEAR]);
     let later = (2, &(SIGNS + 1).to_be_bytes()[..]);
     let on_key = packet_of(ana.signature(0x1f, &ana.key_framed(), &[later]));
@@ -204,11 +204,11 @@ fn attack_87_90_what_counts_of_a_key_is_what_its_owner_has_said_last() {
     assert_eq!(flaw(&[&name, &ana.named("Ana again", &[SIGNING, HALF_A_YEAR])]), (Whose::Own, end));
     // One that is listed twice is one: the old copy does not save what the new one takes back.
     let revoked = packet_of(ana.signature(0x20, &ana.key_framed(), &[]));
-    assert_eq!(flaw(&[&revoked, &name, &key, &name]), (Whose::Own, Flaw::Revoked));
-    assert_eq!(flaw(&[&name, &revoked]), (Whose::Own, Flaw::Revoked));
+    assert_eq!(flaw(&[&revoked, &name, &key, &name]), (Whose::Own, KeyFlaw::Revoked));
+    assert_eq!(flaw(&[&name, &revoked]), (Whose::Own, KeyFlaw::Revoked));
     // It may be by a key that may revoke this one, which is not asked: it counts.
     let foreign = packet_of(eve.signature(0x20, &ana.key_framed(), &[]));
-    assert_eq!(flaw(&[&foreign, &name]), (Whose::Own, Flaw::Revoked));
+    assert_eq!(flaw(&[&foreign, &name]), (Whose::Own, KeyFlaw::Revoked));
 }
 
 #[test]
@@ -221,30 +221,30 @@ fn attack_87_a_subkey_signs_only_if_both_say_so() {
     let back = sub.signature(0x19, &ana.both(&sub), &[]);
     assert_eq!(says(&[&bound(&back)]), Ok(sub.fingerprint()));
     // Nobody takes over somebody else's key by listing it below their own.
-    assert_eq!(flaw(&[&ana.with_subkey(&sub, &[SIGNING])]), (Whose::Own, Flaw::OneSided));
-    assert_eq!(flaw(&[&bound(&ana.signature(0x19, &ana.both(&sub), &[]))]), (Whose::Own, Flaw::OneSided));
-    assert_eq!(flaw(&[&bound(&sub.signature(0x19, &eve.both(&sub), &[]))]), (Whose::Own, Flaw::OneSided));
-    assert_eq!(flaw(&[&bound(&sub.signature(0x18, &ana.both(&sub), &[]))]), (Whose::Own, Flaw::OneSided));
+    assert_eq!(flaw(&[&ana.with_subkey(&sub, &[SIGNING])]), (Whose::Own, KeyFlaw::OneSided));
+    assert_eq!(flaw(&[&bound(&ana.signature(0x19, &ana.both(&sub), &[]))]), (Whose::Own, KeyFlaw::OneSided));
+    assert_eq!(flaw(&[&bound(&sub.signature(0x19, &eve.both(&sub), &[]))]), (Whose::Own, KeyFlaw::OneSided));
+    assert_eq!(flaw(&[&bound(&sub.signature(0x18, &ana.both(&sub), &[]))]), (Whose::Own, KeyFlaw::OneSided));
     let stranger = packet(SIGNATURE, &eve.signature(0x18, &ana.both(&sub), &[SIGNING, (32, &back)]));
-    assert_eq!(flaw(&[&packet(SUBKEY, &sub.body), &stranger]), (Whose::Own, Flaw::Unbound));
+    assert_eq!(flaw(&[&packet(SUBKEY, &sub.body), &stranger]), (Whose::Own, KeyFlaw::Unbound));
     let else_said = packet(SIGNATURE, &ana.signature(0x10, &ana.both(&sub), &[SIGNING, (32, &back)]));
-    assert_eq!(flaw(&[&packet(SUBKEY, &sub.body), &else_said]), (Whose::Own, Flaw::Unbound));
-    assert_eq!(flaw(&[&ana.with_subkey(&sub, &[(27, &[0x0c]), (32, &back)])]), (Whose::Own, Flaw::NotForSigning));
+    assert_eq!(flaw(&[&packet(SUBKEY, &sub.body), &else_said]), (Whose::Own, KeyFlaw::Unbound));
+    assert_eq!(flaw(&[&ana.with_subkey(&sub, &[(27, &[0x0c]), (32, &back)])]), (Whose::Own, KeyFlaw::NotForSigning));
     let ends = ana.with_subkey(&sub, &[SIGNING, (32, &back), HALF_A_YEAR]);
-    assert!(matches!(flaw(&[&ends]), (Whose::Own, Flaw::Expired(_))));
+    assert!(matches!(flaw(&[&ends]), (Whose::Own, KeyFlaw::Expired(_))));
     let revoked = packet(SIGNATURE, &ana.signature(0x28, &ana.both(&sub), &[]));
-    assert_eq!(flaw(&[&bound(&back), &revoked]), (Whose::Own, Flaw::Revoked));
+    assert_eq!(flaw(&[&bound(&back), &revoked]), (Whose::Own, KeyFlaw::Revoked));
     let other = packet(SIGNATURE, &ana.signature(0x28, &ana.both(&eve), &[]));
     assert!(says(&[&bound(&back), &packet(SUBKEY, &eve.body), &other]).is_ok(), "another subkey was revoked");
     // A subkey counts no longer than its primary key, whatever it is for itself.
     let primary = |name: &[u8]| standing(&sub, &[&ana.packet(), name, &bound(&back)]).unwrap_err();
-    assert!(matches!(primary(&ana.named("Ana", &[HALF_A_YEAR])), (Whose::Primary, Flaw::Expired(_))));
-    assert_eq!(primary(&[]), (Whose::Primary, Flaw::Unbound));
+    assert!(matches!(primary(&ana.named("Ana", &[HALF_A_YEAR])), (Whose::Primary, KeyFlaw::Expired(_))));
+    assert_eq!(primary(&[]), (Whose::Primary, KeyFlaw::Unbound));
     assert_eq!(
         primary(&packet(SIGNATURE, &ana.signature(0x20, &ana.key_framed(), &[]))),
-        (Whose::Primary, Flaw::Revoked)
+        (Whose::Primary, KeyFlaw::Revoked)
     );
-    let told = Refused::Key(sub.fingerprint(), Whose::Primary, Flaw::Revoked).to_string();
+    let told = KeyRefused::Key(sub.fingerprint(), Whose::Primary, KeyFlaw::Revoked).to_string();
     assert_eq!(told, format!("an OpenPGP signature by {}, whose primary key was revoked", sub.fingerprint()));
 }
 

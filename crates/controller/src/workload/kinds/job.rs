@@ -89,7 +89,7 @@ pub fn render(made: For<'_>, revision: &Revision, file: &Value) -> Object {
 
 /// How far a live Job is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum JobStatus {
     /// It runs, or is about to.
     Running,
     /// It has succeeded.
@@ -103,15 +103,15 @@ pub enum Standing {
 
 /// What its status says: only `Complete` and `Failed` are final.
 #[must_use]
-pub fn standing(live: &Object) -> Standing {
+pub fn status(live: &Object) -> JobStatus {
     let conditions = live.at("/status/conditions").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let holds = |kind: &str| conditions.iter().find(|c| c["type"] == kind && c["status"] == "True");
     if holds("Complete").is_some() {
-        return Standing::Complete;
+        return JobStatus::Complete;
     }
-    let Some(failed) = holds("Failed") else { return Standing::Running };
+    let Some(failed) = holds("Failed") else { return JobStatus::Running };
     let words = ["reason", "message"].map(|key| failed[key].as_str().unwrap_or_default());
-    Standing::Failed { why: words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(": ") }
+    JobStatus::Failed { why: words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(": ") }
 }
 
 #[cfg(test)]
@@ -176,15 +176,15 @@ mod tests {
 
     #[test]
     fn only_what_is_final_is_an_outcome() {
-        assert_eq!(standing(&job(Value::Null)), Standing::Running);
-        let with = |conditions: Value| standing(&job(json!({"active": 1, "conditions": conditions})));
+        assert_eq!(status(&job(Value::Null)), JobStatus::Running);
+        let with = |conditions: Value| status(&job(json!({"active": 1, "conditions": conditions})));
         let failed = |kind: &str, status: &str| {
             with(json!([{"type": kind, "status": status, "reason": "BackoffLimitExceeded", "message": "too often"}]))
         };
-        assert_eq!(failed("FailureTarget", "True"), Standing::Running);
-        assert_eq!(failed("Failed", "False"), Standing::Running);
-        assert_eq!(failed("Failed", "True"), Standing::Failed { why: "BackoffLimitExceeded: too often".to_owned() });
-        assert_eq!(with(json!([{"type": "SuccessCriteriaMet", "status": "True"}])), Standing::Running);
-        assert_eq!(with(json!([{"type": "Complete", "status": "True"}])), Standing::Complete);
+        assert_eq!(failed("FailureTarget", "True"), JobStatus::Running);
+        assert_eq!(failed("Failed", "False"), JobStatus::Running);
+        assert_eq!(failed("Failed", "True"), JobStatus::Failed { why: "BackoffLimitExceeded: too often".to_owned() });
+        assert_eq!(with(json!([{"type": "SuccessCriteriaMet", "status": "True"}])), JobStatus::Running);
+        assert_eq!(with(json!([{"type": "Complete", "status": "True"}])), JobStatus::Complete);
     }
 }

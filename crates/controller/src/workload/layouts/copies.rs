@@ -5,7 +5,7 @@ use crate::manifest::canonical::drop_allotted;
 use crate::manifest::desired::Set;
 use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{Object, ObjectRef, items_mut, section};
-use crate::workload::selector::{self, Labels};
+use crate::workload::selector::{self, PodLabels};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -123,7 +123,7 @@ pub(in crate::workload) fn relabel(deployment: &mut Object, mark: &Mark) {
 }
 
 /// The pod labels before [`relabel`]: those that the manifests' Service must select.
-pub(super) fn mark_back(deployment: &Object, mark: &Mark) -> Labels {
+pub(super) fn mark_back(deployment: &Object, mark: &Mark) -> PodLabels {
     let mut labels = pod_labels(deployment);
     labels.insert(mark.key.clone(), mark.own.as_str().into());
     labels

@@ -4,23 +4,23 @@
 //! get another name, and one label that tells their pods from stable's. The other layouts are [`primary`] and
 //! [`versioned`]. Never looks at the cluster; called by the planner.
 
-mod beside;
 mod configs;
 mod copies;
+mod extra_route;
 mod ports;
 pub mod primary;
 pub mod versioned;
 
-pub(super) use beside::{led_to_copy, offers_ports};
 pub(super) use configs::new_configs;
 pub(super) use copies::{Mark, copied, free, inside, mark, move_configs, relabel, service_copy, with_suffix};
 pub use copies::{is_applier_mark, telling};
+pub(super) use extra_route::{led_to_copy, offers_ports};
 pub(super) use ports::keeps_ports;
 
 use self::configs::changed_config;
 use self::copies::{MAX_NAME, mark_back, selector_label};
 use super::kinds::service;
-use super::selector::{self, Labels};
+use super::selector::{self, PodLabels};
 use super::tracked;
 use crate::manifest::desired::{By, Plan, Set, TargetKind};
 use crate::manifest::ids::{ObjectName, PodsDigest};
@@ -408,7 +408,7 @@ pub fn copies(set: &Set, reference: &ObjectRef) -> bool {
 
 /// The labels of a Deployment's pods.
 #[must_use]
-pub fn pod_labels(deployment: &Object) -> Labels {
+pub fn pod_labels(deployment: &Object) -> PodLabels {
     deployment.at("/spec/template/metadata/labels").and_then(Value::as_object).cloned().unwrap_or_default()
 }
 
@@ -432,7 +432,7 @@ pub(super) fn label_pods(deployment: &mut Object, pods: &PodsDigest) {
 pub(super) fn serving<'a>(
     set: &'a Set,
     name: &ObjectName,
-    pods: &Labels,
+    pods: &PodLabels,
     target: &ObjectName,
 ) -> Result<&'a Object, LayoutError> {
     let service = required(set, Kind::Service, name)?;

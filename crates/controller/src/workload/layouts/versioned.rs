@@ -12,7 +12,7 @@ use crate::manifest::reference::{self, Reference};
 use crate::manifest::scaler;
 use crate::record::posture::{Names, Versions};
 use crate::workload::layouts;
-use crate::workload::selector::{self, Labels};
+use crate::workload::selector::{self, PodLabels};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -87,7 +87,7 @@ fn apart(stable: &Set, old: &Names, new: [&Object; 2]) -> Result<(), LayoutError
 
 /// Whether a Deployment or a Service selects pods with these labels.
 #[must_use]
-pub fn selects(by: &Object, pods: &Labels) -> bool {
+pub fn selects(by: &Object, pods: &PodLabels) -> bool {
     let selector = by.at("/spec/selector");
     if by.reference().kind == Kind::Service {
         selector::serves(selector, pods)

@@ -13,7 +13,7 @@ use crate::manifest::object::ROLE;
 use crate::record::posture::{Naming, Posture, Role, Size};
 use crate::record::state::RoleName;
 use crate::workload::fixtures::{live, name, namespace, object, plan, pods, set};
-use crate::workload::inplace::{self, Facts};
+use crate::workload::inplace::{self, InPlaceFacts};
 use crate::workload::kinds::shared;
 use crate::workload::{compare, owned};
 use serde_json::{Map, json};
@@ -76,7 +76,7 @@ fn render_all(row: &Row, split: Option<&Split>) -> Objects {
     }
     let stable = live(old.objects.values().cloned());
     let sets: BTreeMap<SetId, _> = [old, new].into_iter().map(|set| (set.id.clone(), set.into())).collect();
-    let facts = Facts {
+    let facts = InPlaceFacts {
         plan: &plan,
         base: &base,
         sets: &sets,
@@ -124,19 +124,19 @@ fn cluster(objects: &Objects) -> LiveState {
     live(objects.values().map(applied))
 }
 
-fn on<T>(row: &Row, state: &LiveState, run: impl FnOnce(&View<'_>) -> T) -> T {
+fn on<T>(row: &Row, state: &LiveState, run: impl FnOnce(&RouteView<'_>) -> T) -> T {
     let naming = Naming::of(&row_plan(row));
-    run(&View { live: state, namespace: &namespace(), target: &name("web"), baseline: BASELINE, naming: &naming })
+    run(&RouteView { live: state, namespace: &namespace(), target: &name("web"), baseline: BASELINE, naming: &naming })
 }
 
-fn seen(row: &Row, state: &LiveState) -> Seen {
+fn seen(row: &Row, state: &LiveState) -> ObservedSplit {
     on(row, state, |view| read(&row.router, view))
 }
 
 fn shown(row: &Row, split: &Split) -> Split {
     match seen(row, &cluster(&render_all(row, Some(split)))) {
-        Seen::Split(shown) => shown,
-        Seen::Foreign(why) => panic!("{}: {split:?}: {why}", row.name),
+        ObservedSplit::Split(shown) => shown,
+        ObservedSplit::Foreign(why) => panic!("{}: {split:?}: {why}", row.name),
     }
 }
 
@@ -226,11 +226,11 @@ fn c_21_the_way_back_is_byte_for_byte_what_was_there_before() {
         let before = cluster(&render_all(row, Some(&Split::stable())));
         for split in splits(row) {
             let after = gone_back(row, &cluster(&render_all(row, Some(&split))));
-            assert_eq!(seen(row, &after), Seen::Split(Split::stable()), "{}", row.name);
-            for carrier in carriers(&row.router, &namespace(), &name("web")) {
+            assert_eq!(seen(row, &after), ObservedSplit::Split(Split::stable()), "{}", row.name);
+            for route in routes(&row.router, &namespace(), &name("web")) {
                 let text =
-                    |state: &LiveState| state.get(&carrier).map(|object| serde_jcs::to_string(object.value()).unwrap());
-                assert_eq!(text(&after), text(&before), "{}: {carrier} after {split:?}", row.name);
+                    |state: &LiveState| state.get(&route).map(|object| serde_jcs::to_string(object.value()).unwrap());
+                assert_eq!(text(&after), text(&before), "{}: {route} after {split:?}", row.name);
             }
             let twice = gone_back(row, &after);
             assert!(twice == after, "{}: a second time changes something", row.name);
@@ -262,12 +262,12 @@ fn the_split_is_in_fields_that_a_posture_owns() {
         for split in splits(row) {
             let rendered = render_all(row, Some(&split));
             assert_eq!(rendered, render_all(row, Some(&split)), "{}: equal input, equal output", row.name);
-            for carrier in carriers(&row.router, &namespace(), &name("web")) {
-                let (now, then) = (&rendered[&carrier], &before[&carrier]);
+            for route in routes(&row.router, &namespace(), &name("web")) {
+                let (now, then) = (&rendered[&route], &before[&route]);
                 for difference in compare::differs(now, then).iter().chain(&compare::differs(then, now)) {
                     let field = difference.pointer.replace('/', ".").replace("~1", "/");
-                    let posture = carrier.kind.facts().posture;
-                    assert!(posture.iter().any(|own| field.starts_with(own)), "{}: {carrier}: {field}", row.name);
+                    let posture = route.kind.facts().posture;
+                    assert!(posture.iter().any(|own| field.starts_with(own)), "{}: {route}: {field}", row.name);
                 }
             }
         }
@@ -280,7 +280,7 @@ fn a_retreat_repeats_all_that_is_ours_and_nothing_of_others() {
         let highest = splits(row).pop().unwrap();
         let state = cluster(&render_all(row, Some(&highest)));
         let lowered = on(row, &state, |view| retreat(&row.router, view, MANAGER));
-        let expected = carriers(&row.router, &namespace(), &name("web"));
+        let expected = routes(&row.router, &namespace(), &name("web"));
         assert_eq!(lowered.iter().map(|o| o.reference().clone()).collect::<Vec<_>>(), expected, "{}", row.name);
         for object in lowered {
             assert!(!object.value().to_string().contains("theirs"), "{}: {:?}", row.name, object.value());
@@ -297,7 +297,7 @@ fn a_retreat_repeats_all_that_is_ours_and_nothing_of_others() {
             let merged = overlaid(over.value(), object.value());
             after.objects.insert(object.reference().clone(), Object::new(object.reference().clone(), merged).into());
         }
-        assert_eq!(seen(row, &after), Seen::Split(Split::stable()), "{}", row.name);
+        assert_eq!(seen(row, &after), ObservedSplit::Split(Split::stable()), "{}", row.name);
     });
 }
 
@@ -324,13 +324,12 @@ fn x_16_what_a_hand_changes_of_the_split_is_seen() {
         let rendered = render_all(row, Some(&recorded));
         let moved = |to: u8| {
             let other = cluster(&render_all(row, Some(&split(to))));
-            let carriers = carriers(&row.router, &namespace(), &name("web"));
-            let differs =
-                |carrier: &ObjectRef| !compare::differs(&rendered[carrier], other.get(carrier).unwrap()).is_empty();
-            assert!(carriers.iter().any(differs), "{}: {to} instead of {recorded:?} is no difference", row.name);
+            let routes = routes(&row.router, &namespace(), &name("web"));
+            let differs = |route: &ObjectRef| !compare::differs(&rendered[route], other.get(route).unwrap()).is_empty();
+            assert!(routes.iter().any(differs), "{}: {to} instead of {recorded:?} is no difference", row.name);
             match seen(row, &other) {
-                Seen::Split(seen) => (seen.within(&recorded), recorded.within(&seen)),
-                Seen::Foreign(why) => panic!("{}: {why}", row.name),
+                ObservedSplit::Split(seen) => (seen.within(&recorded), recorded.within(&seen)),
+                ObservedSplit::Foreign(why) => panic!("{}: {why}", row.name),
             }
         };
         assert_eq!(moved(0), (true, false), "{}: lower", row.name);
@@ -344,17 +343,17 @@ fn x_16_what_a_hand_changes_of_the_split_is_seen() {
 fn what_we_never_write_is_foreign_and_goes_back_all_the_same() {
     each_row(|row| {
         let rendered = render_all(row, Some(&Split::stable()));
-        for (carrier, edit) in &row.foreign {
+        for (route, edit) in &row.foreign {
             let mut state = cluster(&rendered);
-            let mut object = Object::clone(state.get(carrier).unwrap());
+            let mut object = Object::clone(state.get(route).unwrap());
             edit(object.value_mut());
-            let differs = !compare::differs(&rendered[carrier], &object).is_empty();
-            state.objects.insert(carrier.clone(), object.into());
+            let differs = !compare::differs(&rendered[route], &object).is_empty();
+            state.objects.insert(route.clone(), object.into());
             let seen_now = seen(row, &state);
-            let wrong = matches!(&seen_now, Seen::Split(split) if split.is_stable());
+            let wrong = matches!(&seen_now, ObservedSplit::Split(split) if split.is_stable());
             assert!(differs && !wrong, "{}: {seen_now:?}", row.name);
             let after = gone_back(row, &state);
-            assert_eq!(seen(row, &after), Seen::Split(Split::stable()), "{}", row.name);
+            assert_eq!(seen(row, &after), ObservedSplit::Split(Split::stable()), "{}", row.name);
         }
     });
 }
@@ -363,8 +362,8 @@ fn what_we_never_write_is_foreign_and_goes_back_all_the_same() {
 fn carriers_are_what_a_run_renders() {
     each_row(|row| {
         let rendered = render_all(row, Some(&Split::stable()));
-        for carrier in carriers(&row.router, &namespace(), &name("web")) {
-            assert!(rendered.contains_key(&carrier), "{}: {carrier}", row.name);
+        for route in routes(&row.router, &namespace(), &name("web")) {
+            assert!(rendered.contains_key(&route), "{}: {route}", row.name);
         }
         // What leads requests to a Service goes before it.
         let copy = name("web-canary");
@@ -380,10 +379,10 @@ fn carriers_are_what_a_run_renders() {
 fn what_is_not_there_leads_nobody_anywhere() {
     each_row(|row| {
         let nothing = LiveState::default();
-        assert_eq!(seen(row, &nothing), Seen::Split(Split::stable()), "{}", row.name);
+        assert_eq!(seen(row, &nothing), ObservedSplit::Split(Split::stable()), "{}", row.name);
         assert_eq!(on(row, &nothing, |view| retreat(&row.router, view, MANAGER)), [], "{}", row.name);
-        let standing = on(row, &nothing, |view| standing(&row.router, view));
-        assert!(matches!(standing, Standing::NotYet { .. }), "{}", row.name);
+        let standing = on(row, &nothing, |view| status(&row.router, view));
+        assert!(matches!(standing, RouteStatus::NotYet { .. }), "{}", row.name);
     });
 }
 

@@ -1,6 +1,6 @@
 //! Whether a Service's endpoints have followed its selector and the pods behind it.
 
-use super::{Standing, View, candidate, replicas, service as selector, stable};
+use super::{RouteStatus, RouteView, candidate, replicas, service as selector, stable};
 use crate::manifest::object::Object;
 use crate::workload::layouts::pod_labels;
 use crate::workload::readiness;
@@ -9,8 +9,8 @@ use serde_json::Value;
 
 /// Effective once the Service has the endpoints of the ready pods that it asks for, as of statuses that have seen the
 /// present generation (requirements C-33, X-15): where it asks for the candidate's alone, exactly these.
-pub(super) fn standing(live: &Object, view: &View<'_>) -> Standing {
-    let not_yet = |why: String| Standing::NotYet { why };
+pub(super) fn status(live: &Object, view: &RouteView<'_>) -> RouteStatus {
+    let not_yet = |why: String| RouteStatus::NotYet { why };
     let service = &live.reference().name;
     // From *promote* on stable's pods may be of the candidate's version, and be asked for too.
     let served = |deployment: &&Object| serves(live.at("/spec/selector"), &pod_labels(deployment));
@@ -30,7 +30,7 @@ pub(super) fn standing(live: &Object, view: &View<'_>) -> Standing {
     if expected == 0 {
         not_yet(format!("Service {service} has no ready pods"))
     } else if followed {
-        Standing::Effective
+        RouteStatus::Effective
     } else {
         not_yet(format!("Service {service} has {found} endpoints, while {expected} pods are ready for it"))
     }

@@ -5,7 +5,7 @@
 //! server-side apply. Semantics: Gateway API v1, "HTTPRouteRule" and "GRPCRouteRule": in both the match that asks for more headers goes
 //! before one that is the same but for them.
 
-use super::{Fields, Routing, Seen, Services, Standing, View, Words};
+use super::{Fields, HttpRouteForm, ObservedSplit, RouteStatus, RouteView, Routing, Services};
 use crate::manifest::desired::{HeaderMatch, Router};
 use crate::manifest::ids::{ObjectName, Percent};
 use crate::manifest::object::{Kind, Object, items, items_mut, section};
@@ -14,13 +14,13 @@ use crate::workload::layouts::{SUFFIX, suffixed};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-mod left;
+mod leftover;
 #[cfg(test)]
 mod limits;
 mod rules;
-mod standing;
+mod status;
 
-pub(super) use left::{names_both, next, without_copies};
+pub(super) use leftover::{names_both, next, without_copies};
 
 pub(super) use rules::weight;
 
@@ -35,8 +35,8 @@ const MAX_WEIGHT: u64 = 1_000_000;
 pub(super) struct GatewayApi<'a>(pub(super) &'a ObjectName);
 
 impl Routing for GatewayApi<'_> {
-    fn in_words(&self, route: &Object) -> Option<Words<'_>> {
-        Some(Words { route: route.clone(), service: self.0 })
+    fn as_http_route(&self, route: &Object) -> Option<HttpRouteForm<'_>> {
+        Some(HttpRouteForm { route: route.clone(), service: self.0 })
     }
 
     fn ports<'a>(&self, route: &'a Object) -> Vec<&'a Value> {
@@ -54,8 +54,8 @@ impl Routing for GatewayApi<'_> {
         &[&["spec", "rules"]]
     }
 
-    fn standing(&self, route: &Object, _view: &View<'_>) -> Standing {
-        standing::standing(route)
+    fn status(&self, route: &Object, _view: &RouteView<'_>) -> RouteStatus {
+        status::status(route)
     }
 }
 
@@ -249,7 +249,7 @@ fn set_cookie(backend: &mut Value, cookie: &str) {
 /// out that another implies. It is never less than what reaches the candidate through this route.
 ///
 /// After [`render`] of a route within its limits it is the [`Split::same`].
-pub(super) fn read<'a>(live: &'a Object, services: impl Into<Services<'a>>) -> Seen {
+pub(super) fn read<'a>(live: &'a Object, services: impl Into<Services<'a>>) -> ObservedSplit {
     let services @ Services { stable: service, .. } = services.into();
     let names = Names::of(live, services);
     let mut groups = Vec::new();
@@ -258,7 +258,7 @@ pub(super) fn read<'a>(live: &'a Object, services: impl Into<Services<'a>>) -> S
     for (index, rule) in items(&live.value()["spec"], "rules").enumerate() {
         let (kind, copies) = (names.rule(rule), names.copies(rule));
         if !copies.is_zero() && !matches!(kind, Rule::Split { .. }) {
-            return Seen::Foreign(format!(
+            return ObservedSplit::Foreign(format!(
                 "rule {index} mirrors requests to the candidate, but does not send any to {service}"
             ));
         }
@@ -272,20 +272,22 @@ pub(super) fn read<'a>(live: &'a Object, services: impl Into<Services<'a>>) -> S
                 groups.push(rules::Group { bases: rules::parsed(rule), special, serves });
             }
             Rule::Mixed => {
-                return Seen::Foreign(format!("rule {index} sends to the candidate and others, but not to {service}"));
+                return ObservedSplit::Foreign(format!(
+                    "rule {index} sends to the candidate and others, but not to {service}"
+                ));
             }
             Rule::Elsewhere | Rule::Alone => break,
         }
     }
     if let Some((index, _)) = special {
-        return Seen::Foreign(format!(
+        return ObservedSplit::Foreign(format!(
             "rule {index} sends to the candidate alone, and the rule after it not to {service}"
         ));
     }
     match alternatives(&groups) {
-        Ok(Some(headers)) => Seen::Split(Split { headers, weight, mirror }),
-        Ok(None) => Seen::Split(Split { weight: Percent::ALL, ..Split::stable() }),
-        Err(why) => Seen::Foreign(why),
+        Ok(Some(headers)) => ObservedSplit::Split(Split { headers, weight, mirror }),
+        Ok(None) => ObservedSplit::Split(Split { weight: Percent::ALL, ..Split::stable() }),
+        Err(why) => ObservedSplit::Foreign(why),
     }
 }
 

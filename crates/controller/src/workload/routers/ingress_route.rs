@@ -5,7 +5,7 @@
 //! would come by, and the headers. Semantics: Traefik's reference of IngressRoute and "Rules and Priority": the matching route of the
 //! highest priority takes a request, and a route that says none has the length of its rule as its priority.
 
-use super::{Fields, Routing, Words, traefik};
+use super::{Fields, HttpRouteForm, Routing, traefik};
 use crate::manifest::ids::{ObjectName, Percent};
 use crate::manifest::object::{Kind, Object, ObjectRef, items, section};
 use crate::manifest::traefik::priority_before;
@@ -18,7 +18,7 @@ use traefik::Entries;
 pub(super) struct IngressRoute<'a>(pub(super) &'a ObjectName);
 
 impl Routing for IngressRoute<'_> {
-    fn in_words(&self, route: &Object) -> Option<Words<'_>> {
+    fn as_http_route(&self, route: &Object) -> Option<HttpRouteForm<'_>> {
         let entries = Entries::of(route, self.0);
         let routes: Vec<&Value> = items(&route.value()["spec"], "routes").collect();
         let words = routes.iter().enumerate().map(|(i, one)| {
@@ -33,10 +33,10 @@ impl Routing for IngressRoute<'_> {
         });
         let words: Vec<Value> = words.collect();
         let reference = ObjectRef { kind: Kind::HttpRoute, ..route.reference().clone() };
-        Some(Words { route: Object::new(reference, json!({"spec": {"rules": words}})), service: self.0 })
+        Some(HttpRouteForm { route: Object::new(reference, json!({"spec": {"rules": words}})), service: self.0 })
     }
 
-    fn out_of_words(&self, route: &Object, words: Object) -> Object {
+    fn with_http_route(&self, route: &Object, words: Object) -> Object {
         let mut route = route.clone();
         if route.at("/spec/routes").is_some() {
             let entries = Entries::of(&route, self.0);
@@ -46,7 +46,7 @@ impl Routing for IngressRoute<'_> {
         route
     }
 
-    fn beside(&self, route: &Object, copies: Percent) -> Result<Option<Object>, LayoutError> {
+    fn extra_route(&self, route: &Object, copies: Percent) -> Result<Option<Object>, LayoutError> {
         traefik::beside(route, self.0, copies)
     }
 

@@ -5,7 +5,7 @@
 //! words there stays as it is, at the place where it stood. Semantics: Istio's reference of VirtualService, "HTTPRoute": the
 //! first route that matches takes a request, weights are relative, and a destination that is alone gets all.
 
-use super::{Fields, Routing, Standing, View, Words, gateway_api, rewritten};
+use super::{Fields, HttpRouteForm, RouteStatus, RouteView, Routing, gateway_api, rewritten};
 use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{Kind, Object, ObjectRef, items, items_mut, section};
 use crate::workload::layouts::SUFFIX;
@@ -15,13 +15,13 @@ use serde_json::{Map, Value, json};
 pub(super) struct Istio<'a>(pub(super) &'a ObjectName);
 
 impl Routing for Istio<'_> {
-    fn in_words(&self, service: &Object) -> Option<Words<'_>> {
+    fn as_http_route(&self, service: &Object) -> Option<HttpRouteForm<'_>> {
         let rules: Vec<Value> = items(&service.value()["spec"], "http").map(rule).collect();
         let reference = ObjectRef { kind: Kind::HttpRoute, ..service.reference().clone() };
-        Some(Words { route: Object::new(reference, json!({"spec": {"rules": rules}})), service: self.0 })
+        Some(HttpRouteForm { route: Object::new(reference, json!({"spec": {"rules": rules}})), service: self.0 })
     }
 
-    fn out_of_words(&self, service: &Object, words: Object) -> Object {
+    fn with_http_route(&self, service: &Object, words: Object) -> Object {
         let mut service = service.clone();
         if service.at("/spec/http").is_some() {
             let routes: Vec<Value> = items(&words.value()["spec"], "rules").map(route).collect();
@@ -48,8 +48,8 @@ impl Routing for Istio<'_> {
         &[&["spec", "http"]]
     }
 
-    fn standing(&self, service: &Object, _view: &View<'_>) -> Standing {
-        standing(service)
+    fn status(&self, service: &Object, _view: &RouteView<'_>) -> RouteStatus {
+        status(service)
     }
 }
 
@@ -74,15 +74,15 @@ pub fn destination_rule(copy: &Object, of: &ObjectName, relabel: impl Fn(&mut Va
 
 /// Whether the mesh has it, as far as it tells. Istio writes a status only where it is told to (`Reconciled`, messages of its
 /// analysis): without one the VirtualService counts as in force, and `settle` is for the time that it takes to reach the proxies.
-fn standing(live: &Object) -> Standing {
+fn status(live: &Object) -> RouteStatus {
     let Some(generation) = live.generation() else {
-        return Standing::Unknown { why: "the VirtualService has no generation".to_owned() };
+        return RouteStatus::Unknown { why: "the VirtualService has no generation".to_owned() };
     };
-    let Some(status) = live.at("/status") else { return Standing::Effective };
+    let Some(status) = live.at("/status") else { return RouteStatus::Effective };
     let is_now = |value: &Value| number(&value["observedGeneration"]) == Some(generation);
     let older = |value: &Value| number(&value["observedGeneration"]).is_some_and(|seen| seen < generation);
     if older(status) {
-        return Standing::NotYet {
+        return RouteStatus::NotYet {
             why: "Istio's status is about an older generation of the VirtualService".to_owned(),
         };
     }
@@ -94,17 +94,17 @@ fn standing(live: &Object) -> Standing {
         let why = format!("istio: {name} ({code})");
         // The candidate's Service is made just before the route names it.
         let passes = name == "ReferencedResourceNotFound";
-        return if passes { Standing::NotYet { why } } else { Standing::Refused { why } };
+        return if passes { RouteStatus::NotYet { why } } else { RouteStatus::Refused { why } };
     }
     let unsettled = items(status, "conditions").find(|c| c["type"] == "Reconciled" && c["status"] != "True");
     match unsettled.filter(|condition| !older(condition)) {
         Some(condition) => {
             let message = condition["message"].as_str().unwrap_or_default();
-            Standing::NotYet {
+            RouteStatus::NotYet {
                 why: format!("istio: Reconciled={}: {message}", condition["status"].as_str().unwrap_or("Unknown")),
             }
         }
-        None => Standing::Effective,
+        None => RouteStatus::Effective,
     }
 }
 

@@ -7,7 +7,7 @@ mod endpoints;
 pub mod gateway_api;
 mod ingress_route;
 pub mod istio;
-pub mod left;
+pub mod leftover;
 pub mod nginx;
 mod partition;
 pub mod replicas;
@@ -28,7 +28,7 @@ use std::collections::BTreeSet;
 
 /// Whether the cluster does what the live objects ask for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum RouteStatus {
     /// What carries it out has not caught up, or cannot yet.
     NotYet {
         /// On what it waits.
@@ -56,14 +56,14 @@ pub enum Standing {
 
 /// What split live objects show.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Seen {
+pub enum ObservedSplit {
     /// This; never less than what reaches the candidate.
     Split(Split),
     /// The candidate is reached in a way that we never write.
     Foreign(String),
 }
 
-/// What a carrier is rendered for: both roles are in it, also where the split is at stable (`100/0`), so that changing it adds no backend.
+/// What a route is rendered for: both roles are in it, also where the split is at stable (`100/0`), so that changing it adds no backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Form<'a> {
     /// The split.
@@ -74,7 +74,7 @@ pub struct Form<'a> {
     pub naming: &'a Naming,
 }
 
-/// The fields of a carrier that a retreat lowers, each as a path.
+/// The fields of a route that a retreat lowers, each as a path.
 type Fields = &'static [&'static [&'static str]];
 
 /// The Services of both roles, where the candidate's may be no copy.
@@ -94,7 +94,7 @@ impl<'a> From<&'a ObjectName> for Services<'a> {
 
 /// Where to look in a cluster.
 #[derive(Debug, Clone, Copy)]
-pub struct View<'a> {
+pub struct RouteView<'a> {
     /// What was observed.
     pub live: &'a LiveState,
     /// The rollout's namespace.
@@ -108,13 +108,13 @@ pub struct View<'a> {
 }
 
 /// A route in the words of an HTTPRoute.
-struct Words<'a> {
+struct HttpRouteForm<'a> {
     route: Object,
     /// Stable's Service.
     service: &'a ObjectName,
 }
 
-impl Words<'_> {
+impl HttpRouteForm<'_> {
     fn services<'a>(&'a self, naming: &'a Naming) -> Services<'a> {
         naming.services().unwrap_or(self.service.into())
     }
@@ -124,22 +124,22 @@ impl Words<'_> {
 /// and taken back as that is. Without such words it is that nothing is done, and nobody is led to the candidate.
 trait Routing {
     /// The objects that carry the split beside the route, or without one.
-    fn carriers(&self, _target: &ObjectName) -> Vec<(Kind, ObjectName)> {
+    fn routes(&self, _target: &ObjectName) -> Vec<(Kind, ObjectName)> {
         Vec::new()
     }
 
     /// The route in the words of an HTTPRoute.
-    fn in_words(&self, _route: &Object) -> Option<Words<'_>> {
+    fn as_http_route(&self, _route: &Object) -> Option<HttpRouteForm<'_>> {
         None
     }
 
     /// The route as these words say.
-    fn out_of_words(&self, _route: &Object, words: Object) -> Object {
+    fn with_http_route(&self, _route: &Object, words: Object) -> Object {
         words
     }
 
     /// What [`beside`] says.
-    fn beside(&self, _route: &Object, _copies: Percent) -> Result<Option<Object>, LayoutError> {
+    fn extra_route(&self, _route: &Object, _copies: Percent) -> Result<Option<Object>, LayoutError> {
         Ok(None)
     }
 
@@ -158,43 +158,43 @@ trait Routing {
         split.clone()
     }
 
-    /// What split the cluster shows where this is the [`carrier`].
-    fn read(&self, carrier: Option<&Object>, view: &View<'_>) -> Seen {
-        let words = carrier.and_then(|live| self.in_words(live));
+    /// What split the cluster shows where this is the [`live_route`].
+    fn read(&self, route: Option<&Object>, view: &RouteView<'_>) -> ObservedSplit {
+        let words = route.and_then(|live| self.as_http_route(live));
         words.map_or_else(
-            || Seen::Split(Split::stable()),
+            || ObservedSplit::Split(Split::stable()),
             |words| gateway_api::read(&words.route, words.services(view.naming)),
         )
     }
 
     /// What [`reachable`] says.
-    fn reachable(&self, _view: &View<'_>, _carrier: Option<&Object>, split: &Split) -> Split {
+    fn reachable(&self, _view: &RouteView<'_>, _carrier: Option<&Object>, split: &Split) -> Split {
         split.clone()
     }
 
-    /// A live carrier with everything at stable.
-    fn lowered(&self, live: &Object, view: &View<'_>) -> Object {
+    /// A live route with everything at stable.
+    fn lowered(&self, live: &Object, view: &RouteView<'_>) -> Object {
         rewritten(self, live, |words| gateway_api::retreat(&words.route, words.services(view.naming)))
     }
 
-    /// The fields of a live carrier that are lowered so.
+    /// The fields of a live route that are lowered so.
     fn fields(&self, _live: &Object) -> Fields {
         &[]
     }
 
-    /// Whether the cluster splits as the live [`carrier`] says. Where nobody tells, `settle` is for the moment that a proxy takes.
-    fn standing(&self, _carrier: &Object, _view: &View<'_>) -> Standing {
-        Standing::Effective
+    /// Whether the cluster splits as the live [`live_route`] says. Where nobody tells, `settle` is for the moment that a proxy takes.
+    fn status(&self, _carrier: &Object, _view: &RouteView<'_>) -> RouteStatus {
+        RouteStatus::Effective
     }
 
     /// What [`references`] says.
     fn references(&self, route: &Object) -> bool {
-        self.in_words(route).is_some_and(|words| gateway_api::references(&words.route, words.service))
+        self.as_http_route(route).is_some_and(|words| gateway_api::references(&words.route, words.service))
     }
 
     /// The Services that a live route splits, each with the name of the route among the manifests.
     fn split(&self, route: &Object, _candidates: &BTreeSet<ObjectName>) -> Vec<(ObjectName, ObjectName)> {
-        let words = self.in_words(route);
+        let words = self.as_http_route(route);
         let services = words.map(|words| gateway_api::split_services(&words.route)).unwrap_or_default();
         services.into_iter().map(|service| (route.reference().name.clone(), service)).collect()
     }
@@ -216,8 +216,12 @@ fn routing(router: &Router) -> Box<dyn Routing + '_> {
 }
 
 /// The route with a change in the words of an HTTPRoute.
-fn rewritten(routing: &(impl Routing + ?Sized), route: &Object, change: impl FnOnce(&Words<'_>) -> Object) -> Object {
-    routing.in_words(route).map_or_else(|| route.clone(), |words| routing.out_of_words(route, change(&words)))
+fn rewritten(
+    routing: &(impl Routing + ?Sized),
+    route: &Object,
+    change: impl FnOnce(&HttpRouteForm<'_>) -> Object,
+) -> Object {
+    routing.as_http_route(route).map_or_else(|| route.clone(), |words| routing.with_http_route(route, change(&words)))
 }
 
 /// The objects that carry the split, the one that [`render`] makes first. All of them take the retreat's mark.
@@ -225,22 +229,22 @@ fn rewritten(routing: &(impl Routing + ?Sized), route: &Object, change: impl FnO
 /// For `replicas` the candidate's Deployment is the second: its size is the weight. For `nginx` the first is there during a run only,
 /// and the other one is the Ingress that it stands beside.
 #[must_use]
-pub fn carriers(router: &Router, namespace: &Namespace, target: &ObjectName) -> Vec<ObjectRef> {
+pub fn routes(router: &Router, namespace: &Namespace, target: &ObjectName) -> Vec<ObjectRef> {
     let route = router.route().map(|(kind, name)| (kind, name.clone()));
-    let all = routing(router).carriers(target).into_iter().chain(route);
+    let all = routing(router).routes(target).into_iter().chain(route);
     all.map(|(kind, name)| ObjectRef { kind, namespace: namespace.clone(), name }).collect()
 }
 
-/// The carrier that is there without a run too.
-fn lasting(router: &Router, view: &View<'_>) -> Option<ObjectRef> {
-    let mut all = carriers(router, view.namespace, view.target).into_iter();
-    all.find(|carrier| router.route().is_none_or(|(_, name)| carrier.name == *name))
+/// The route that is there without a run too.
+fn lasting_route(router: &Router, view: &RouteView<'_>) -> Option<ObjectRef> {
+    let mut all = routes(router, view.namespace, view.target).into_iter();
+    all.find(|route| router.route().is_none_or(|(_, name)| route.name == *name))
 }
 
-/// The carrier that is there without a run too, as it is live.
+/// The route that is there without a run too, as it is live.
 #[must_use]
-pub fn carrier<'a>(router: &Router, view: &View<'a>) -> Option<&'a Object> {
-    view.live.get(&lasting(router, view)?)
+pub fn live_route<'a>(router: &Router, view: &RouteView<'a>) -> Option<&'a Object> {
+    view.live.get(&lasting_route(router, view)?)
 }
 
 /// What a router needs in the candidate's time beside the manifests' `route`, as it exposes nothing, where phases send at most a share
@@ -248,8 +252,8 @@ pub fn carrier<'a>(router: &Router, view: &View<'a>) -> Option<&'a Object> {
 ///
 /// # Errors
 /// [`LayoutError`]: it has no name for that.
-pub fn beside(router: &Router, copies: Percent, route: &Object) -> Result<Option<Object>, LayoutError> {
-    routing(router).beside(route, copies)
+pub fn extra_route(router: &Router, copies: Percent, route: &Object) -> Result<Option<Object>, LayoutError> {
+    routing(router).extra_route(route, copies)
 }
 
 /// The ports of the Service that the manifests' route sends to.
@@ -258,7 +262,7 @@ pub fn ports<'a>(router: &Router, route: &'a Object) -> Vec<&'a Value> {
     routing(router).ports(route)
 }
 
-/// The first carrier in that form, from `plain`: the manifests' object (the route, the Service), or what is made [`beside`] it.
+/// The first route in that form, from `plain`: the manifests' object (the route, the Service), or what is made [`beside`] it.
 ///
 /// What a workload is that both versions share is rendered where it is known how many pods there are.
 #[must_use]
@@ -266,32 +270,32 @@ pub fn render(router: &Router, plain: &Object, form: Form<'_>) -> Object {
     routing(router).render(plain, form)
 }
 
-/// The carrier with a split, whose candidate answers those whom its weight let in with that `Set-Cookie`.
+/// The route with a split, whose candidate answers those whom its weight let in with that `Set-Cookie`.
 #[must_use]
 pub fn with_cookie(router: &Router, split: &Object, cookie: &str) -> Object {
     routing(router).with_cookie(split, cookie)
 }
 
-/// What split the cluster shows. A carrier that is not there sends nobody to the candidate.
+/// What split the cluster shows. A route that is not there sends nobody to the candidate.
 #[must_use]
-pub fn read(router: &Router, view: &View<'_>) -> Seen {
-    routing(router).read(carrier(router, view), view)
+pub fn read(router: &Router, view: &RouteView<'_>) -> ObservedSplit {
+    routing(router).read(live_route(router, view), view)
 }
 
 /// What [`read`] shows once `split` is in force: by pods a weight is only met from below. Compare with [`Split::same`].
 #[must_use]
-pub fn reachable(router: &Router, view: &View<'_>, split: &Split) -> Split {
-    routing(router).reachable(view, carrier(router, view), split)
+pub fn reachable(router: &Router, view: &RouteView<'_>, split: &Split) -> Split {
+    routing(router).reachable(view, live_route(router, view), split)
 }
 
-/// The live carriers with the split at stable, cut down to what `manager` owns there: ready to be applied, whatever
+/// The live routes with the split at stable, cut down to what `manager` owns there: ready to be applied, whatever
 /// they are in now, also when nothing is left to lower. Needs no record and no set; applying it twice changes nothing.
 #[must_use]
-pub fn retreat(router: &Router, view: &View<'_>, manager: &str) -> Vec<Object> {
+pub fn retreat(router: &Router, view: &RouteView<'_>, manager: &str) -> Vec<Object> {
     let routing = routing(router);
-    let all = carriers(router, view.namespace, view.target);
+    let all = routes(router, view.namespace, view.target);
     all.iter()
-        .filter_map(|carrier| view.live.get(carrier))
+        .filter_map(|route| view.live.get(route))
         .map(|live| {
             let lowered = routing.lowered(live, view);
             let nothing = || Object::new(live.reference().clone(), Value::Null);
@@ -307,14 +311,14 @@ pub fn retreat(router: &Router, view: &View<'_>, manager: &str) -> Vec<Object> {
         .collect()
 }
 
-/// Whether the cluster splits as the live carrier says.
+/// Whether the cluster splits as the live route says.
 #[must_use]
-pub fn standing(router: &Router, view: &View<'_>) -> Standing {
-    match carrier(router, view) {
-        Some(live) => routing(router).standing(live, view),
+pub fn status(router: &Router, view: &RouteView<'_>) -> RouteStatus {
+    match live_route(router, view) {
+        Some(live) => routing(router).status(live, view),
         None => {
-            let missing = lasting(router, view).map(|ObjectRef { kind, name, .. }| format!("{kind} {name}"));
-            Standing::NotYet { why: format!("{} is not there", missing.unwrap_or_default()) }
+            let missing = lasting_route(router, view).map(|ObjectRef { kind, name, .. }| format!("{kind} {name}"));
+            RouteStatus::NotYet { why: format!("{} is not there", missing.unwrap_or_default()) }
         }
     }
 }
@@ -344,12 +348,12 @@ pub fn routers(route: &Object, candidates: &BTreeSet<ObjectName>) -> Vec<Router>
 }
 
 /// Stable's live Deployment.
-fn stable<'a>(view: &View<'a>) -> Option<&'a Object> {
+fn stable<'a>(view: &RouteView<'a>) -> Option<&'a Object> {
     view.live.find(Kind::Deployment, view.namespace, &view.naming.workload(RoleName::Stable, view.target))
 }
 
 /// The candidate's live Deployment.
-fn candidate<'a>(view: &View<'a>) -> Option<&'a Object> {
+fn candidate<'a>(view: &RouteView<'a>) -> Option<&'a Object> {
     let [name, stable] = [RoleName::Candidate, RoleName::Stable].map(|role| view.naming.workload(role, view.target));
     let live = view.live.find(Kind::Deployment, view.namespace, &name);
     // At first sight the target of the layout `primary` is stable's, as it will be in the end: its mark says whose it is.

@@ -6,7 +6,7 @@
 //! canary without its first Ingress leads nowhere. An annotation that is empty counts as absent: all are written, so that one that
 //! a hand adds is seen.
 
-use super::{Fields, Form, Routing, Seen, Standing, View};
+use super::{Fields, Form, ObservedSplit, RouteStatus, RouteView, Routing};
 use crate::manifest::cookie;
 use crate::manifest::desired::{HeaderMatch, HeaderValue};
 use crate::manifest::ids::{ObjectName, Percent};
@@ -49,11 +49,11 @@ pub(super) struct Nginx<'a> {
 }
 
 impl Routing for Nginx<'_> {
-    fn carriers(&self, _target: &ObjectName) -> Vec<(Kind, ObjectName)> {
+    fn routes(&self, _target: &ObjectName) -> Vec<(Kind, ObjectName)> {
         suffixed(self.ingress).map(|canary| (Kind::Ingress, canary)).into_iter().collect()
     }
 
-    fn beside(&self, route: &Object, _copies: Percent) -> Result<Option<Object>, LayoutError> {
+    fn extra_route(&self, route: &Object, _copies: Percent) -> Result<Option<Object>, LayoutError> {
         Ok(Some(canary(&copied(route, SUFFIX)?, self.service)))
     }
 
@@ -70,18 +70,18 @@ impl Routing for Nginx<'_> {
         render(canary, form.split)
     }
 
-    fn read(&self, main: Option<&Object>, view: &View<'_>) -> Seen {
+    fn read(&self, main: Option<&Object>, view: &RouteView<'_>) -> ObservedSplit {
         let candidate = format!("{}{SUFFIX}", self.service);
         if main.is_some_and(|main| names(main, &candidate)) {
-            return Seen::Split(Split { weight: Percent::ALL, ..Split::stable() });
+            return ObservedSplit::Split(Split { weight: Percent::ALL, ..Split::stable() });
         }
         let canary = self.canary(view).filter(|canary| names(canary, &candidate));
         let hidden = |canary: &Object| !is_canary(canary) && main.is_some_and(|main| hides(main, canary));
-        canary.filter(|canary| !hidden(canary)).map_or_else(|| Seen::Split(Split::stable()), shown)
+        canary.filter(|canary| !hidden(canary)).map_or_else(|| ObservedSplit::Split(Split::stable()), shown)
     }
 
     /// The canary's annotations say so, and the other one's paths lead there.
-    fn lowered(&self, live: &Object, _view: &View<'_>) -> Object {
+    fn lowered(&self, live: &Object, _view: &RouteView<'_>) -> Object {
         if live.reference().name != *self.ingress {
             return render(live, &Split::stable());
         }
@@ -96,14 +96,14 @@ impl Routing for Nginx<'_> {
 
     /// Nothing in an Ingress says whether it is in force: ingress-nginx takes up a change of a canary within about a second, for which
     /// there is `settle`. What it cannot take up its admission webhook refuses. That it takes another canary is seen in that one.
-    fn standing(&self, _main: &Object, view: &View<'_>) -> Standing {
+    fn status(&self, _main: &Object, view: &RouteView<'_>) -> RouteStatus {
         let other = self.canary(view).and_then(|canary| instead(view, self.ingress, canary));
-        other.map_or(Standing::Effective, |other| {
+        other.map_or(RouteStatus::Effective, |other| {
             let other = other.reference();
             let why = format!(
                 "{other} is an older canary of what leads to the Service, and ingress-nginx takes that: delete it"
             );
-            Standing::NotYet { why }
+            RouteStatus::NotYet { why }
         })
     }
 
@@ -118,7 +118,7 @@ impl Routing for Nginx<'_> {
 
 impl Nginx<'_> {
     /// The live canary.
-    fn canary<'a>(&self, view: &View<'a>) -> Option<&'a Object> {
+    fn canary<'a>(&self, view: &RouteView<'a>) -> Option<&'a Object> {
         view.live.find(Kind::Ingress, view.namespace, &suffixed(self.ingress)?)
     }
 }
@@ -188,7 +188,7 @@ fn hides(main: &Object, other: &Object) -> bool {
 /// that has a host and a path of what leads there, whatever its weight is (its source, `mergeAlternativeBackends`, and
 /// `route_to_alternative_balancer` for "the first alone"). So Argo Rollouts leaves its own, which has another name than ours.
 #[must_use]
-pub fn rivals<'a>(view: &View<'a>, ingress: &ObjectName, service: &ObjectName) -> Vec<&'a Object> {
+pub fn rivals<'a>(view: &RouteView<'a>, ingress: &ObjectName, service: &ObjectName) -> Vec<&'a Object> {
     let copy = suffixed(ingress);
     let ours = |name: &ObjectName| name == ingress || Some(name) == copy.as_ref();
     let near = view.live.of_kind(Kind::Ingress).filter(|other| other.reference().namespace == *view.namespace);
@@ -208,8 +208,8 @@ fn shares(main: &Object, canary: &Object, service: &str) -> bool {
 }
 
 /// The older canary of others that ingress-nginx takes where ours would let somebody in.
-fn instead<'a>(view: &View<'a>, ingress: &ObjectName, canary: &Object) -> Option<&'a Object> {
-    if shown(canary) == Seen::Split(Split::stable()) {
+fn instead<'a>(view: &RouteView<'a>, ingress: &ObjectName, canary: &Object) -> Option<&'a Object> {
+    if shown(canary) == ObservedSplit::Split(Split::stable()) {
         return None;
     }
     let older = |other: &Object| made(other).zip(made(canary)).is_some_and(|(other, own)| other <= own);
@@ -237,15 +237,15 @@ fn paths(ingress: &Object, counts: impl Fn(&Value) -> bool) -> BTreeSet<[String;
 }
 
 /// Who reaches what a canary Ingress leads to.
-fn shown(canary: &Object) -> Seen {
+fn shown(canary: &Object) -> ObservedSplit {
     let name = &canary.reference().name;
     let text = |key| canary.annotation(key).map(str::trim).unwrap_or_default();
     if !is_canary(canary) {
-        return Seen::Foreign(format!("Ingress {name} leads to the candidate, but is not marked as a canary"));
+        return ObservedSplit::Foreign(format!("Ingress {name} leads to the candidate, but is not marked as a canary"));
     }
     let number = |key, default| if text(key).is_empty() { Some(default) } else { text(key).parse::<u64>().ok() };
     let (Some(weight), Some(total)) = (number(WEIGHT, 0), number(TOTAL, 100)) else {
-        return Seen::Foreign(format!("the weight of Ingress {name} is no number"));
+        return ObservedSplit::Foreign(format!("the weight of Ingress {name} is no number"));
     };
     let share = weight.saturating_mul(100).div_ceil(total.max(1));
     let weight = u8::try_from(share).ok().and_then(|share| Percent::try_from(share).ok()).unwrap_or(Percent::ALL);
@@ -261,7 +261,7 @@ fn shown(canary: &Object) -> Seen {
     if !text(COOKIE).is_empty() {
         headers.insert(cookie::matching(text(COOKIE), "always"));
     }
-    Seen::Split(Split { headers, weight, ..Split::stable() })
+    ObservedSplit::Split(Split { headers, weight, ..Split::stable() })
 }
 
 /// Whether an Ingress leads to that Service.

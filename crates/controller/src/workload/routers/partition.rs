@@ -3,7 +3,7 @@
 //!
 //! The share is that of the pods that may be new or are, ready or not: pods that fail only lower it.
 
-use super::{Fields, Routing, Seen, Standing, View};
+use super::{Fields, ObservedSplit, RouteStatus, RouteView, Routing};
 use crate::manifest::ids::{ObjectName, Percent};
 use crate::manifest::object::{Kind, Object};
 use crate::record::posture::Split;
@@ -15,26 +15,26 @@ use crate::workload::kinds::stateful;
 pub(super) struct Shared(pub(super) Kind);
 
 impl Routing for Shared {
-    fn carriers(&self, target: &ObjectName) -> Vec<(Kind, ObjectName)> {
+    fn routes(&self, target: &ObjectName) -> Vec<(Kind, ObjectName)> {
         vec![(self.0, target.clone())]
     }
 
-    fn read(&self, set: Option<&Object>, view: &View<'_>) -> Seen {
-        let Some(set) = set else { return Seen::Split(Split::stable()) };
+    fn read(&self, set: Option<&Object>, view: &RouteView<'_>) -> ObservedSplit {
+        let Some(set) = set else { return ObservedSplit::Split(Split::stable()) };
         let allowed = if role(set) == RoleName::Candidate { weight_of(open(set), size(set)) } else { Percent::ZERO };
         let all = members(set, view.live);
         let new = count(all.iter().filter(|member| member.role == RoleName::Candidate));
         // While it has more pods than it asks for these serve as well.
         let new = weight_of(new, count(all.iter()).max(size(set)));
-        Seen::Split(Split { weight: allowed.max(new), ..Split::stable() })
+        ObservedSplit::Split(Split { weight: allowed.max(new), ..Split::stable() })
     }
 
-    fn reachable(&self, _view: &View<'_>, set: Option<&Object>, split: &Split) -> Split {
+    fn reachable(&self, _view: &RouteView<'_>, set: Option<&Object>, split: &Split) -> Split {
         reachable(set.map_or(0, size), split)
     }
 
     /// The old template of a DaemonSet is in no object that is known here.
-    fn lowered(&self, live: &Object, _view: &View<'_>) -> Object {
+    fn lowered(&self, live: &Object, _view: &RouteView<'_>) -> Object {
         if self.0 == Kind::StatefulSet { stateful::closed(live) } else { live.clone() }
     }
 
@@ -49,11 +49,11 @@ impl Routing for Shared {
     }
 
     /// Effective once its controller has seen what it asks for: the pods are judged as the workload that they are.
-    fn standing(&self, set: &Object, _view: &View<'_>) -> Standing {
+    fn status(&self, set: &Object, _view: &RouteView<'_>) -> RouteStatus {
         if is_seen(set) {
-            return Standing::Effective;
+            return RouteStatus::Effective;
         }
-        Standing::NotYet { why: format!("the status of {} is older than its spec", set.reference()) }
+        RouteStatus::NotYet { why: format!("the status of {} is older than its spec", set.reference()) }
     }
 }
 

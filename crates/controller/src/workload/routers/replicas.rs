@@ -3,7 +3,7 @@
 //!
 //! The share is that of `spec.replicas`, not of ready pods: candidate pods that fail only lower it.
 
-use super::{Fields, Form, Routing, Seen, Standing, View, candidate, endpoints};
+use super::{Fields, Form, ObservedSplit, RouteStatus, RouteView, Routing, candidate, endpoints};
 use crate::manifest::ids::{ObjectName, Percent};
 use crate::manifest::object::{Kind, Object, PODS, section};
 use crate::record::posture::Split;
@@ -14,7 +14,7 @@ use serde_json::Value;
 pub(super) struct Replicas<'a>(pub(super) &'a ObjectName);
 
 impl Routing for Replicas<'_> {
-    fn carriers(&self, target: &ObjectName) -> Vec<(Kind, ObjectName)> {
+    fn routes(&self, target: &ObjectName) -> Vec<(Kind, ObjectName)> {
         let candidate = suffixed(target).map(|name| (Kind::Deployment, name));
         std::iter::once((Kind::Service, self.0.clone())).chain(candidate).collect()
     }
@@ -28,28 +28,28 @@ impl Routing for Replicas<'_> {
         service
     }
 
-    fn read(&self, service: Option<&Object>, view: &View<'_>) -> Seen {
+    fn read(&self, service: Option<&Object>, view: &RouteView<'_>) -> ObservedSplit {
         let candidate = candidate(view);
         let pods = candidate.and_then(|c| c.at("/spec/template/metadata/labels")?.get(PODS)?.as_str());
         let weight = match service.and_then(asked_pods) {
             Some(asked) if pods == Some(asked) => Percent::ALL,
             Some(asked) => {
-                return Seen::Foreign(format!(
+                return ObservedSplit::Foreign(format!(
                     "Service {} asks for pods with {PODS}={asked}, and the candidate's Deployment has none of these",
                     self.0
                 ));
             }
             None => weight_of(view.baseline, candidate.map_or(0, size)),
         };
-        Seen::Split(Split { weight, ..Split::stable() })
+        ObservedSplit::Split(Split { weight, ..Split::stable() })
     }
 
-    fn reachable(&self, view: &View<'_>, _service: Option<&Object>, split: &Split) -> Split {
+    fn reachable(&self, view: &RouteView<'_>, _service: Option<&Object>, split: &Split) -> Split {
         reachable(view.baseline, split)
     }
 
     /// The Service is for pods of both roles, and the candidate's Deployment has none.
-    fn lowered(&self, live: &Object, _view: &View<'_>) -> Object {
+    fn lowered(&self, live: &Object, _view: &RouteView<'_>) -> Object {
         if live.reference().kind != Kind::Service {
             return with_replicas(live.clone(), Some(0));
         }
@@ -64,8 +64,8 @@ impl Routing for Replicas<'_> {
         if live.reference().kind == Kind::Service { &[&["spec", "selector"]] } else { &[&["spec", "replicas"]] }
     }
 
-    fn standing(&self, service: &Object, view: &View<'_>) -> Standing {
-        endpoints::standing(service, view)
+    fn status(&self, service: &Object, view: &RouteView<'_>) -> RouteStatus {
+        endpoints::status(service, view)
     }
 }
 

@@ -7,7 +7,7 @@
 //! mark and the version are written together, so whose pods these are is known at each instant: at first sight, and when the rollout has
 //! left main, they are stable's.
 
-use super::{Fields, Form, Routing, Seen, Standing, View, endpoints};
+use super::{Fields, Form, ObservedSplit, RouteStatus, RouteView, Routing, endpoints};
 use crate::manifest::ids::{ObjectName, Percent};
 use crate::manifest::object::{Kind, Object, section};
 use crate::record::posture::{Naming, Split};
@@ -22,7 +22,7 @@ use serde_json::Value;
 pub(super) struct Selector<'a>(pub(super) &'a ObjectName);
 
 impl Routing for Selector<'_> {
-    fn carriers(&self, _target: &ObjectName) -> Vec<(Kind, ObjectName)> {
+    fn routes(&self, _target: &ObjectName) -> Vec<(Kind, ObjectName)> {
         vec![(Kind::Service, self.0.clone())]
     }
 
@@ -37,19 +37,19 @@ impl Routing for Selector<'_> {
         asking(service, &key, candidate)
     }
 
-    fn read(&self, service: Option<&Object>, view: &View<'_>) -> Seen {
-        let Some(live) = service else { return Seen::Split(Split::stable()) };
+    fn read(&self, service: Option<&Object>, view: &RouteView<'_>) -> ObservedSplit {
+        let Some(live) = service else { return ObservedSplit::Split(Split::stable()) };
         let candidate = super::candidate(view).map(pod_labels);
         if away(live, view).is_some() {
-            Seen::Split(Split { weight: Percent::ALL, ..Split::stable() })
+            ObservedSplit::Split(Split { weight: Percent::ALL, ..Split::stable() })
         } else if candidate.is_some_and(|pods| serves(live.at("/spec/selector"), &pods)) {
-            Seen::Foreign(format!("the selector of Service {} leads to pods of both versions", self.0))
+            ObservedSplit::Foreign(format!("the selector of Service {} leads to pods of both versions", self.0))
         } else {
-            Seen::Split(Split::stable())
+            ObservedSplit::Split(Split::stable())
         }
     }
 
-    fn lowered(&self, live: &Object, view: &View<'_>) -> Object {
+    fn lowered(&self, live: &Object, view: &RouteView<'_>) -> Object {
         away(live, view).map_or_else(|| live.clone(), |(key, value)| asking(live, &key, value))
     }
 
@@ -57,19 +57,19 @@ impl Routing for Selector<'_> {
         &[&["spec", "selector"]]
     }
 
-    fn standing(&self, service: &Object, view: &View<'_>) -> Standing {
-        endpoints::standing(service, view)
+    fn status(&self, service: &Object, view: &RouteView<'_>) -> RouteStatus {
+        endpoints::status(service, view)
     }
 }
 
 /// Whether the Service leads to the candidate alone.
-pub(super) fn leads_to_candidate(live: &Object, view: &View<'_>) -> bool {
+pub(super) fn leads_to_candidate(live: &Object, view: &RouteView<'_>) -> bool {
     away(live, view).is_some()
 }
 
 /// The label by which the Service asks for the candidate's pods, with the value that stable's pods have. A version may
 /// itself be called `…-canary`: what stable's pods are called counts, where they are there.
-fn away(live: &Object, view: &View<'_>) -> Option<(String, String)> {
+fn away(live: &Object, view: &RouteView<'_>) -> Option<(String, String)> {
     let (key, value) = told_by(live)?;
     let has =
         |deployment: &Object, value: &str| pod_labels(deployment).get(&key).and_then(Value::as_str) == Some(value);

@@ -2,8 +2,8 @@ use super::*;
 use crate::workload::fixtures::{by_pods, gateway, live, name, namespace, object, pods};
 use serde_json::json;
 
-fn view<'a>(live: &'a LiveState, namespace: &'a Namespace, target: &'a ObjectName) -> View<'a> {
-    View { live, namespace, target, baseline: 3, naming: &Naming::InPlace }
+fn view<'a>(live: &'a LiveState, namespace: &'a Namespace, target: &'a ObjectName) -> RouteView<'a> {
+    RouteView { live, namespace, target, baseline: 3, naming: &Naming::InPlace }
 }
 
 /// One with a split.
@@ -12,7 +12,7 @@ pub(super) fn rendered(routing: &dyn Routing, plain: &Object, split: &Split) -> 
 }
 
 /// The split of a live one.
-pub(super) fn shown(routing: &dyn Routing, live: &Object) -> Seen {
+pub(super) fn shown(routing: &dyn Routing, live: &Object) -> ObservedSplit {
     routing.read(Some(live), &view(&LiveState::default(), &namespace(), &name("web")))
 }
 
@@ -40,8 +40,8 @@ fn route() -> Object {
 #[test]
 fn carriers_are_what_a_paused_leader_would_write_to() {
     let names = |router| {
-        let carriers = carriers(&router, &namespace(), &name("web"));
-        carriers.iter().map(ToString::to_string).collect::<Vec<_>>()
+        let routes = routes(&router, &namespace(), &name("web"));
+        routes.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(names(gateway()), ["HTTPRoute shop/web"]);
     assert_eq!(names(by_pods()), ["Service shop/web", "Deployment shop/web-canary"]);
@@ -53,7 +53,7 @@ fn a_retreat_repeats_what_is_ours_and_the_field_that_is_lowered() {
     let state = live([raised]);
     let (namespace, target) = (namespace(), name("web"));
     let view = view(&state, &namespace, &target);
-    assert_eq!(read(&gateway(), &view), Seen::Split(ten()));
+    assert_eq!(read(&gateway(), &view), ObservedSplit::Split(ten()));
     let lowered = retreat(&gateway(), &view, "tidegate");
     let expected = json!({
         "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
@@ -74,9 +74,9 @@ fn what_is_not_there_sends_nobody_to_the_candidate() {
     let (namespace, target) = (namespace(), name("web"));
     let view = view(&state, &namespace, &target);
     for router in [gateway(), by_pods()] {
-        assert_eq!(read(&router, &view), Seen::Split(Split::stable()));
+        assert_eq!(read(&router, &view), ObservedSplit::Split(Split::stable()));
         assert_eq!(retreat(&router, &view, "tidegate"), []);
-        assert!(matches!(standing(&router, &view), Standing::NotYet { .. }));
+        assert!(matches!(status(&router, &view), RouteStatus::NotYet { .. }));
     }
 }
 

@@ -9,7 +9,7 @@
 //! is in one object, and goes back in one write.
 
 use super::gateway_api::weight;
-use super::{Fields, Form, Routing, Words, gateway_api, rewritten};
+use super::{Fields, Form, HttpRouteForm, Routing, gateway_api, rewritten};
 use crate::manifest::ids::{ObjectName, Percent};
 use crate::manifest::object::{Kind, Object, ObjectRef, items, section};
 use crate::manifest::traefik::copier_suffix;
@@ -23,14 +23,14 @@ pub(super) struct Traefik<'a>(pub(super) &'a ObjectName);
 
 impl Routing for Traefik<'_> {
     /// One rule.
-    fn in_words(&self, service: &Object) -> Option<Words<'_>> {
+    fn as_http_route(&self, service: &Object) -> Option<HttpRouteForm<'_>> {
         let entries: Vec<&Value> = items(&service.value()["spec"]["weighted"], "services").collect();
         let rule = Entries::of(service, self.0).in_words(&entries);
         let reference = ObjectRef { kind: Kind::HttpRoute, ..service.reference().clone() };
-        Some(Words { route: Object::new(reference, json!({"spec": {"rules": [rule]}})), service: self.0 })
+        Some(HttpRouteForm { route: Object::new(reference, json!({"spec": {"rules": [rule]}})), service: self.0 })
     }
 
-    fn out_of_words(&self, service: &Object, words: Object) -> Object {
+    fn with_http_route(&self, service: &Object, words: Object) -> Object {
         let mut service = service.clone();
         if service.at("/spec/weighted/services").is_some() {
             let entries = Entries::of(&service, self.0).out_of_words(&words.value()["spec"]["rules"][0]);
@@ -39,7 +39,7 @@ impl Routing for Traefik<'_> {
         service
     }
 
-    fn beside(&self, route: &Object, copies: Percent) -> Result<Option<Object>, LayoutError> {
+    fn extra_route(&self, route: &Object, copies: Percent) -> Result<Option<Object>, LayoutError> {
         beside(route, self.0, copies)
     }
 

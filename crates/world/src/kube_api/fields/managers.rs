@@ -1,7 +1,7 @@
 //! `metadata.managedFields`: who owns what.
 
 use super::set::{FieldSet, Malformed};
-use super::{Operation, Writer};
+use super::{FieldWriter, Operation};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub(super) struct Manager {
 
 impl Manager {
     /// Who writes.
-    pub(super) fn of(writer: &Writer<'_>, api_version: &str) -> Self {
+    pub(super) fn of(writer: &FieldWriter<'_>, api_version: &str) -> Self {
         Self {
             name: if writer.manager.is_empty() { "unknown" } else { writer.manager }.to_owned(),
             applies: writer.operation != Operation::Update,

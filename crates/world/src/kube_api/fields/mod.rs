@@ -34,7 +34,7 @@ pub enum Operation {
 
 /// Who writes, how, what part, and when.
 #[derive(Debug, Clone, Copy)]
-pub struct Writer<'a> {
+pub struct FieldWriter<'a> {
     /// The field manager.
     pub manager: &'a str,
     /// How it writes.
@@ -47,7 +47,7 @@ pub struct Writer<'a> {
 
 /// What a write comes to.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Written {
+pub struct FieldsWritten {
     /// The whole object, with its `metadata.managedFields`.
     pub object: Value,
     /// Whether it differs from the live one. An object that does not keeps its resourceVersion.
@@ -56,7 +56,7 @@ pub struct Written {
 
 /// Why a write is refused: what the API server says in a `Status`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Refusal {
+pub struct FieldRefusal {
     /// The HTTP code.
     pub code: u16,
     /// The reason; empty if the API server gives none.
@@ -67,7 +67,7 @@ pub struct Refusal {
     pub details: Option<Value>,
 }
 
-impl Refusal {
+impl FieldRefusal {
     /// The `Status` that is answered.
     #[must_use]
     pub fn status(&self) -> Value {
@@ -114,7 +114,12 @@ const KEPT: [&str; 7] = [
 ///
 /// # Errors
 /// What the API server refuses, in its words.
-pub fn write(schema: &Schema, live: Option<&Value>, sent: &Value, writer: &Writer<'_>) -> Result<Written, Refusal> {
+pub fn write(
+    schema: &Schema,
+    live: Option<&Value>,
+    sent: &Value,
+    writer: &FieldWriter<'_>,
+) -> Result<FieldsWritten, FieldRefusal> {
     let written = unchecked(schema, live, sent.clone(), writer)?;
     if writer.subresource.is_none() {
         validation::check(schema, live, &written.object)?;
@@ -128,8 +133,8 @@ pub(super) fn unchecked(
     schema: &Schema,
     live: Option<&Value>,
     sent: Value,
-    writer: &Writer<'_>,
-) -> Result<Written, Refusal> {
+    writer: &FieldWriter<'_>,
+) -> Result<FieldsWritten, FieldRefusal> {
     let (object, owners) = match writer.operation {
         Operation::Apply { force } => apply(schema, live, &sent, writer, force)?,
         Operation::Update => update(schema, live, sent, writer),
@@ -142,21 +147,21 @@ fn apply(
     schema: &Schema,
     live: Option<&Value>,
     sent: &Value,
-    writer: &Writer<'_>,
+    writer: &FieldWriter<'_>,
     force: bool,
-) -> Result<(Value, Managers), Refusal> {
+) -> Result<(Value, Managers), FieldRefusal> {
     applicable(schema, sent)?;
     let own = Own::new(schema, writer);
     let blank = defaults::blank(schema);
     let base = live.unwrap_or(&blank);
     let mut owners = Managers::read(base)
-        .map_err(|_| Refusal::failure("failed to decode managed fields: they are not well formed".to_owned()))?;
+        .map_err(|_| FieldRefusal::failure("failed to decode managed fields: they are not well formed".to_owned()))?;
     if owners.is_empty() && live.is_some() {
         let before = Manager::updater("before-first-apply", schema.api_version()).at(writer.subresource);
         own.update(&Change { old: &blank, new: base }, &mut owners, before);
     }
     validate::check(schema.root(), sent).map_err(|why| {
-        Refusal::failure(format!("failed to create typed patch object ({}): {why}", name_and_kind(sent)))
+        FieldRefusal::failure(format!("failed to create typed patch object ({}): {why}", name_and_kind(sent)))
     })?;
     let mut object = own.apply(base, sent, &mut owners, force)?;
     take_managed_fields(&mut object);
@@ -165,13 +170,13 @@ fn apply(
 }
 
 /// Whether an object can be applied at all.
-fn applicable(schema: &Schema, sent: &Value) -> Result<(), Refusal> {
+fn applicable(schema: &Schema, sent: &Value) -> Result<(), FieldRefusal> {
     let text = |key: &str| sent.get(key).and_then(Value::as_str).unwrap_or_default();
     if text("apiVersion") != schema.api_version() || text("kind") != schema.kind() {
-        return Err(Refusal::bad_request(format!("invalid object type: {}", kind_of(sent))));
+        return Err(FieldRefusal::bad_request(format!("invalid object type: {}", kind_of(sent))));
     }
     if at(sent, "/metadata/managedFields").is_some_and(Value::is_array) {
-        return Err(Refusal::bad_request("metadata.managedFields must be nil".to_owned()));
+        return Err(FieldRefusal::bad_request("metadata.managedFields must be nil".to_owned()));
     }
     Ok(())
 }
@@ -190,7 +195,7 @@ fn name_and_kind(object: &Value) -> String {
 }
 
 /// The object as it is sent, and who owns what then.
-fn update(schema: &Schema, live: Option<&Value>, mut object: Value, writer: &Writer<'_>) -> (Value, Managers) {
+fn update(schema: &Schema, live: Option<&Value>, mut object: Value, writer: &FieldWriter<'_>) -> (Value, Managers) {
     let mut owners = owners_of(schema, live, &mut object, writer);
     defaults::fill(schema, &mut object);
     // What was written before anybody kept track, or has been told to forget, is not tracked until somebody applies.
@@ -205,7 +210,7 @@ fn update(schema: &Schema, live: Option<&Value>, mut object: Value, writer: &Wri
 
 /// The owners that an update starts from: those that it sends, if it sends any; it may also tell to forget them all.
 /// They are taken out of the object.
-fn owners_of(schema: &Schema, live: Option<&Value>, object: &mut Value, writer: &Writer<'_>) -> Managers {
+fn owners_of(schema: &Schema, live: Option<&Value>, object: &mut Value, writer: &FieldWriter<'_>) -> Managers {
     let sent = take_managed_fields(object);
     let live = || live.and_then(|live| Managers::read(live).ok()).unwrap_or_default();
     if writer.subresource.is_some() {
@@ -230,7 +235,13 @@ fn take_managed_fields(object: &mut Value) -> Option<Value> {
 }
 
 /// Puts in what the writer has no say in, and finds out whether anything has changed.
-fn finish(schema: &Schema, live: Option<&Value>, mut object: Value, owners: &Managers, writer: &Writer<'_>) -> Written {
+fn finish(
+    schema: &Schema,
+    live: Option<&Value>,
+    mut object: Value,
+    owners: &Managers,
+    writer: &FieldWriter<'_>,
+) -> FieldsWritten {
     object["apiVersion"] = schema.api_version().into();
     object["kind"] = schema.kind().into();
     for key in KEPT {
@@ -250,7 +261,7 @@ fn finish(schema: &Schema, live: Option<&Value>, mut object: Value, owners: &Man
         object["metadata"]["managedFields"] = Value::Array(entries);
     }
     let changed = live.is_none_or(|live| !same(live, &object));
-    Written { object, changed }
+    FieldsWritten { object, changed }
 }
 
 /// Whether an object is the live one but for the times in its entries, which then stay too.

@@ -3,7 +3,7 @@
 use super::managers::{Entry, Manager, Managers};
 use super::set::{FieldSet, display};
 use super::typed::{compare, field_set, merge, same, with_named, without};
-use super::{Refusal, Writer};
+use super::{FieldRefusal, FieldWriter};
 use chrono::{DateTime, SubsecRound, Utc};
 use serde_json::{Value, json};
 use std::sync::LazyLock;
@@ -48,13 +48,13 @@ pub(super) struct Change<'a> {
 /// One write's view of ownership.
 pub(super) struct Own<'a> {
     schema: &'a Schema,
-    writer: &'a Writer<'a>,
+    writer: &'a FieldWriter<'a>,
     hidden: FieldSet,
     now: DateTime<Utc>,
 }
 
 impl<'a> Own<'a> {
-    pub(super) fn new(schema: &'a Schema, writer: &'a Writer<'a>) -> Self {
+    pub(super) fn new(schema: &'a Schema, writer: &'a FieldWriter<'a>) -> Self {
         let hidden = FieldSet::of(hidden_paths(schema, writer.subresource));
         Self { schema, writer, hidden, now: writer.now.trunc_subsecs(0) }
     }
@@ -83,7 +83,7 @@ impl<'a> Own<'a> {
         sent: &Value,
         owners: &mut Managers,
         force: bool,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Value, FieldRefusal> {
         let root = self.schema.root();
         let manager = Manager::of(self.writer, self.schema.api_version());
         let before = owners.get(&manager).cloned();
@@ -122,7 +122,7 @@ impl<'a> Own<'a> {
 }
 
 /// Refuses to change what others own.
-fn refuse_conflicts(owners: &Managers, manager: &Manager, changed: &FieldSet) -> Result<(), Refusal> {
+fn refuse_conflicts(owners: &Managers, manager: &Manager, changed: &FieldSet) -> Result<(), FieldRefusal> {
     let others = owners.entries().filter(|entry| !entry.manager.is(manager));
     let conflicts: Vec<(String, Vec<String>)> = others
         .map(|entry| {
@@ -149,5 +149,5 @@ fn refuse_conflicts(owners: &Managers, manager: &Manager, changed: &FieldSet) ->
     };
     let causes: Vec<Value> =
         conflicts.iter().flat_map(|(who, paths)| paths.iter().map(move |path| cause(who, path))).collect();
-    Err(Refusal { code: 409, reason: "Conflict", message, details: Some(json!({"causes": causes})) })
+    Err(FieldRefusal { code: 409, reason: "Conflict", message, details: Some(json!({"causes": causes})) })
 }

@@ -18,15 +18,15 @@ fn at(second: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_000_000_000 + second, 0).unwrap()
 }
 
-fn writer(manager: &str, operation: Operation, second: i64) -> Writer<'_> {
-    Writer { manager, operation, subresource: None, now: at(second) }
+fn writer(manager: &str, operation: Operation, second: i64) -> FieldWriter<'_> {
+    FieldWriter { manager, operation, subresource: None, now: at(second) }
 }
 
 const APPLY: Operation = Operation::Apply { force: false };
 const FORCE: Operation = Operation::Apply { force: true };
 
 /// Applies data.
-fn apply(live: Option<&Value>, manager: &str, data: &Value, second: i64) -> Result<Written, Refusal> {
+fn apply(live: Option<&Value>, manager: &str, data: &Value, second: i64) -> Result<FieldsWritten, FieldRefusal> {
     write(config_map(), live, &object(&json!({"data": data})), &writer(manager, APPLY, second))
 }
 
@@ -93,7 +93,7 @@ fn force_takes_what_differs_and_shares_what_is_equal() {
 fn an_apply_that_changes_nothing_leaves_the_object_and_its_times() {
     let live = apply(None, "a", &json!({"k": "1"}), 1).unwrap().object;
     let written = apply(Some(&live), "a", &json!({"k": "1"}), 9).unwrap();
-    assert_eq!(written, Written { object: live, changed: false });
+    assert_eq!(written, FieldsWritten { object: live, changed: false });
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn the_status_is_written_at_its_own_place_only() {
     let live = write(schema, None, &sent, &writer("a", APPLY, 1)).unwrap().object;
     assert_eq!(live["status"], json!({}));
     let sent = object(json!({"replicas": 5}), json!({"replicas": 2}));
-    let status = Writer { subresource: Some("status"), ..writer("a", Operation::Update, 2) };
+    let status = FieldWriter { subresource: Some("status"), ..writer("a", Operation::Update, 2) };
     let live = write(schema, Some(&live), &sent, &status).unwrap().object;
     assert_eq!((&live["spec"]["replicas"], &live["status"]), (&json!(2), &json!({"replicas": 2})));
     let last = managed_fields(&live).last().unwrap();

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::forge::host::testing::{Fault, REPOSITORY, Server};
-use crate::forge::host::{Check, Fate, Host, Mark, Pass, Status};
+use crate::forge::host::{CallOutcome, CheckRun, Host, HostMark, Pass, Status};
 use crate::forge::pull::Ids;
 use crate::git::{RemoteConfig, RemoteUrl};
 use crate::manifest::installation::{Access, HostKind};
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex as Shared};
 /// An App, its host, and the clock of this machine.
 struct Story {
     server: Server,
-    app: Arc<App>,
+    app: Arc<AppAuth>,
     site: PullHost,
     ours: Arc<Shared<Time>>,
     key: PathBuf,
@@ -42,7 +42,7 @@ impl Story {
         let site = PullHost { kind: HostKind::Github, api: server.api(), owner, name, access };
         let ours = Arc::new(Shared::new(time("12:00:00")));
         let shown = Arc::clone(&ours);
-        let app = Arc::new(App::new(&site, &app, Box::new(move || *shown.lock().unwrap())).unwrap());
+        let app = Arc::new(AppAuth::new(&site, &app, Box::new(move || *shown.lock().unwrap())).unwrap());
         Self { server, app, site, ours, key, _dir: dir }
     }
 
@@ -177,7 +177,7 @@ async fn it_is_its_own_user_and_renews_what_the_host_refuses() {
     let who: Vec<&str> = asked.iter().map(String::as_str).filter(|what| !what.contains("installation")).collect();
     assert_eq!(who, ["GET app", "GET users/tidegate-acme%5Bbot%5D", "GET repos/acme/shop"]);
     assert_eq!(fates.lock().unwrap().len(), asked.len(), "each call is counted once, the App's own too: {asked:?}");
-    assert!(fates.lock().unwrap().iter().all(|(_, fate)| *fate == Fate::Done));
+    assert!(fates.lock().unwrap().iter().all(|(_, fate)| *fate == CallOutcome::Done));
     assert_eq!(story.app.granted().await.unwrap()["pull_requests"], "write");
 
     story.server.state().app.as_mut().unwrap().0.revoke();
@@ -223,8 +223,8 @@ async fn checks_that_an_owner_grants_count_from_the_next_token_on() {
     grant("read");
     let pass = Pass::App(Arc::clone(&story.app));
     let mut host = Host::new(story.site.clone(), pass, Box::new(|_, _| ()), Box::new(|| time("12:00:00"))).unwrap();
-    let (status, id, summary) = (Status::new(Mark::Success, "fine"), "a".to_owned(), "a".to_owned());
-    let check = Check { status, id, summary, annotations: Vec::new() };
+    let (status, id, summary) = (Status::new(HostMark::Success, "fine"), "a".to_owned(), "a".to_owned());
+    let check = CheckRun { status, id, summary, annotations: Vec::new() };
     for (minutes, made, checks) in [(0, 1, 0), (4, 1, 0), (1, 2, 0), (0, 2, 1)] {
         story.pass(TimeDelta::minutes(minutes));
         host.show(&commit(0xab), "name", &check).await.unwrap();

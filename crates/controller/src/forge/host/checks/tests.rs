@@ -14,7 +14,7 @@ const NAME: &str = "tidegate/prod/manifests";
 struct Story {
     server: Server,
     host: Host,
-    errands: Arc<Mutex<Vec<Errand>>>,
+    errands: Arc<Mutex<Vec<CallPurpose>>>,
     _dir: tempfile::TempDir,
 }
 
@@ -29,7 +29,7 @@ impl Story {
         Self { server, host, errands, _dir: dir }
     }
 
-    async fn show(&mut self, check: &Check) -> Result<(), HostError> {
+    async fn show(&mut self, check: &CheckRun) -> Result<(), HostError> {
         self.host.show(&commit(0xab), NAME, check).await
     }
 
@@ -50,7 +50,7 @@ impl Story {
     }
 }
 
-fn client(server: &Server, access: Access) -> (Host, Arc<Mutex<Vec<Errand>>>) {
+fn client(server: &Server, access: Access) -> (Host, Arc<Mutex<Vec<CallPurpose>>>) {
     let (owner, name) = ("acme".to_owned(), "shop".to_owned());
     let site = PullHost { kind: HostKind::Github, api: server.api(), owner, name, access };
     let pass = Pass::new(&site, Box::new(|| time("12:00:00"))).unwrap();
@@ -60,23 +60,23 @@ fn client(server: &Server, access: Access) -> (Host, Arc<Mutex<Vec<Errand>>>) {
     (Host::new(site, pass, count, Box::new(|| time("12:00:00"))).unwrap(), errands)
 }
 
-fn check(id: &str, mark: Mark, lines: impl IntoIterator<Item = usize>) -> Check {
+fn check(id: &str, mark: HostMark, lines: impl IntoIterator<Item = usize>) -> CheckRun {
     let one = |line| Annotation {
         path: "a/rollout.yaml".parse().unwrap(),
         line,
         columns: None,
-        level: Level::Failure,
+        level: AnnotationLevel::Failure,
         title: "Schema".to_owned(),
         message: "x".to_owned(),
     };
     let (status, id, summary) = (Status::new(mark, "a line"), id.to_owned(), "a summary".to_owned());
-    Check { status, id, summary, annotations: lines.into_iter().map(one).collect() }
+    CheckRun { status, id, summary, annotations: lines.into_iter().map(one).collect() }
 }
 
 #[tokio::test]
 async fn findings_come_in_batches_and_never_twice() {
     let mut story = Story::new().await;
-    let bad = check("a", Mark::Failure, 1..=120);
+    let bad = check("a", HostMark::Failure, 1..=120);
     story.show(&bad).await.unwrap();
     assert_eq!((story.writes(), bad.writes()), (3, 3));
     let whole = vec![("completed failure".to_owned(), (1..=120).collect::<Vec<u64>>())];
@@ -95,19 +95,19 @@ async fn findings_come_in_batches_and_never_twice() {
 async fn a_run_is_changed_in_place_unless_it_shows_what_is_not_so_any_more() {
     let mut story = Story::new().await;
     let said = |status: &str, lines: &[u64]| (status.to_owned(), lines.to_vec());
-    story.show(&check("a", Mark::Pending, [])).await.unwrap();
+    story.show(&check("a", HostMark::Pending, [])).await.unwrap();
     assert_eq!(story.runs(), [said("in_progress null", &[])]);
-    story.show(&check("b", Mark::Success, [])).await.unwrap();
-    story.show(&check("c", Mark::Failure, [1, 2])).await.unwrap();
+    story.show(&check("b", HostMark::Success, [])).await.unwrap();
+    story.show(&check("c", HostMark::Failure, [1, 2])).await.unwrap();
     assert_eq!(story.runs(), [said("completed failure", &[1, 2])]);
     // GitHub only ever adds annotations.
-    story.show(&check("d", Mark::Failure, [2])).await.unwrap();
-    story.show(&check("e", Mark::Success, [])).await.unwrap();
+    story.show(&check("d", HostMark::Failure, [2])).await.unwrap();
+    story.show(&check("e", HostMark::Success, [])).await.unwrap();
     let (first, second, third) =
         (said("completed failure", &[1, 2]), said("completed failure", &[2]), said("completed success", &[]));
     assert_eq!(story.runs(), [first.clone(), second.clone(), third.clone()]);
     // And one that has ended never goes back to being under way.
-    story.show(&check("f", Mark::Pending, [])).await.unwrap();
+    story.show(&check("f", HostMark::Pending, [])).await.unwrap();
     assert_eq!(story.runs(), [first, second, third, said("in_progress null", &[])]);
 }
 
@@ -116,10 +116,10 @@ async fn attack_84_a_run_of_that_name_by_another_app_is_not_ours() {
     let mut story = Story::new().await;
     let theirs = json!({"name": NAME, "head_sha": commit(0xab)});
     story.server.state().checks.make(APP + 1, &theirs);
-    story.show(&check("a", Mark::Failure, [1])).await.unwrap();
+    story.show(&check("a", HostMark::Failure, [1])).await.unwrap();
     assert_eq!(story.runs(), [("queued null".to_owned(), vec![]), ("completed failure".to_owned(), vec![1])]);
     story.writes();
-    story.show(&check("a", Mark::Failure, [1])).await.unwrap();
+    story.show(&check("a", HostMark::Failure, [1])).await.unwrap();
     assert_eq!(story.writes(), 0);
 }
 
@@ -127,15 +127,15 @@ async fn attack_84_a_run_of_that_name_by_another_app_is_not_ours() {
 async fn who_may_not_write_checks_says_how_the_commit_stands() {
     let mut story = Story::new().await;
     story.server.state().app.as_mut().unwrap().0.granted["checks"] = json!("read");
-    story.show(&check("a", Mark::Failure, [1])).await.unwrap();
+    story.show(&check("a", HostMark::Failure, [1])).await.unwrap();
     assert_eq!((story.runs(), story.statuses()), (vec![], 1));
-    assert!(!story.errands.lock().unwrap().contains(&Errand::Check), "it is not even tried");
+    assert!(!story.errands.lock().unwrap().contains(&CallPurpose::Check), "it is not even tried");
 
     // Where that right was taken away since the token was given.
     let mut story = Story::new().await;
     story.host.ids().await.unwrap();
     story.server.state().app.as_mut().unwrap().0.granted["checks"] = json!("read");
-    story.show(&check("a", Mark::Failure, [1])).await.unwrap();
+    story.show(&check("a", HostMark::Failure, [1])).await.unwrap();
     assert_eq!((story.runs(), story.statuses()), (vec![], 1));
 
     // Without an App there is nothing to be tried.
@@ -143,8 +143,11 @@ async fn who_may_not_write_checks_says_how_the_commit_stands() {
     let token_file = dir.path().join("token");
     std::fs::write(&token_file, "token").unwrap();
     let (mut host, errands) = client(&server, Access::Token(token_file));
-    host.show(&commit(0xab), NAME, &check("a", Mark::Failure, [1])).await.unwrap();
-    assert_eq!((server.state().comments.len(), errands.lock().unwrap().as_slice()), (1, [Errand::Status].as_slice()));
+    host.show(&commit(0xab), NAME, &check("a", HostMark::Failure, [1])).await.unwrap();
+    assert_eq!(
+        (server.state().comments.len(), errands.lock().unwrap().as_slice()),
+        (1, [CallPurpose::Status].as_slice())
+    );
 }
 
 #[tokio::test]
@@ -154,10 +157,10 @@ async fn x_13_checks_are_of_the_budget_and_a_limit_in_the_midst_of_one_is_kept()
     let at = "PATCH /api/v3/repos/acme/shop/check-runs";
     let (headers, body) = (vec![("retry-after", "7".to_owned())], "{}".to_owned());
     story.server.state().fault = Some(Fault { at, status: 429, headers, body });
-    let bad = check("a", Mark::Failure, 1..=120);
+    let bad = check("a", HostMark::Failure, 1..=120);
     assert_eq!(story.show(&bad).await, Err(HostError::Limited(7)));
     assert_eq!(story.runs(), [("completed failure".to_owned(), (1..=50).collect())], "what it comes to stands");
-    let counted = story.errands.lock().unwrap().iter().filter(|errand| **errand == Errand::Check).count();
+    let counted = story.errands.lock().unwrap().iter().filter(|errand| **errand == CallPurpose::Check).count();
     assert_eq!(counted, 3);
     // Nothing is asked, and nothing said in another way, until that is over.
     let asked = story.server.state().asked.len();

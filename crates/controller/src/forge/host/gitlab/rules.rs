@@ -3,7 +3,7 @@
 //! The rules themselves it tells to Maintainers alone. What they come to it says of each branch to whoever may read it: all of
 //! them together, those with wildcards too, since on GitLab the one that allows most holds.
 
-use super::super::{Hook, Host, HostError, Permissions};
+use super::super::{Host, HostError, HostWebhook, Permissions};
 use super::{DEVELOPER, MAINTAINER};
 use crate::forge::settings::escaped;
 use crate::people::branch::Rules;
@@ -75,10 +75,10 @@ pub(in super::super) struct RawHook {
 
 impl RawHook {
     /// None if it is switched off.
-    pub(in super::super) fn read(self) -> Option<Hook> {
+    pub(in super::super) fn read(self) -> Option<HostWebhook> {
         let works = self.alert_status.is_none_or(|status| status == "executable");
         let Self { push_events: pushes, merge_requests_events: pulls, .. } = self;
-        works.then(|| Hook { url: plain(&self.url), pushes, pulls, last: None })
+        works.then(|| HostWebhook { url: plain(&self.url), pushes, pulls, last: None })
     }
 }
 

@@ -41,11 +41,11 @@ async fn what_is_wrong_with_labels_is_told_and_counted() {
         client.fails(at, 403, &[], why);
         let error = client.host.label(1, &LABELS).await.unwrap_err();
         assert!(error.to_string().contains("permission to create labels"), "{error}");
-        assert_eq!((client.asked().len(), client.counted()), (1, vec![Fate::Refused]));
+        assert_eq!((client.asked().len(), client.counted()), (1, vec![CallOutcome::Refused]));
     }
     let mut client = Client::new(HostKind::Gitea).await;
     client.server.open(USER, "x/1", "main", "b");
     client.fails("/labels", 200, &[], "<html>log in</html>");
     assert!(matches!(client.host.label(1, &LABELS).await, Err(HostError::Unusable { .. })));
-    assert_eq!(client.counted(), [Fate::Failed]);
+    assert_eq!(client.counted(), [CallOutcome::Failed]);
 }

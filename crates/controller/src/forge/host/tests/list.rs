@@ -36,10 +36,10 @@ async fn a_list_is_read_to_its_end_once_and_costs_nothing_while_it_is_the_same()
         let [changes, open] = queries(kind);
         let all = [format!("{changes}1"), format!("{open}1"), format!("{open}2"), format!("{changes}1")];
         assert_eq!(pages(&client), all);
-        assert_eq!(client.counted(), [Fate::Done, Fate::Done, Fate::Done, Fate::Unchanged]);
+        assert_eq!(client.counted(), [CallOutcome::Done, CallOutcome::Done, CallOutcome::Done, CallOutcome::Unchanged]);
         let spent = client.server.state().spent;
         assert_eq!(numbers(&client.host.open().await.unwrap()), [3, 2, 1]);
-        assert_eq!((client.counted(), client.server.state().spent), (vec![Fate::Unchanged], spent));
+        assert_eq!((client.counted(), client.server.state().spent), (vec![CallOutcome::Unchanged], spent));
         client.server.change(1, json!({"state": "closed"}));
         assert_eq!(numbers(&client.host.open().await.unwrap()), [3, 2]);
     }
@@ -67,7 +67,7 @@ async fn a_thousand_open_ones_cost_one_call_for_each_look() {
         // What was seen to be merged is not looked for.
         client.asked();
         let merged = client.host.closed("b500", |_| true).await.unwrap();
-        assert_eq!((numbers(&merged), merged[0].standing), (vec![500], Standing::Merged));
+        assert_eq!((numbers(&merged), merged[0].state), (vec![500], PullState::Merged));
         assert_eq!(client.asked(), [""; 0]);
     }
 }

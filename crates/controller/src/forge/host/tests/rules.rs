@@ -45,7 +45,7 @@ async fn rules_that_have_not_changed_cost_nothing() {
     let spent = client.server.state().spent;
     client.counted();
     assert_eq!(client.host.rules("tidegate/prod/decisions").await.unwrap(), first);
-    assert_eq!((client.counted(), client.server.state().spent), (vec![Fate::Unchanged], spent));
+    assert_eq!((client.counted(), client.server.state().spent), (vec![CallOutcome::Unchanged], spent));
     client.fails("branches", 500, &[], "");
     assert!(matches!(client.host.rules("tidegate/prod/decisions").await, Err(HostError::Away { .. })));
 }

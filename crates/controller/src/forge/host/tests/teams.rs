@@ -1,14 +1,14 @@
 //! Who is in a team, as each kind of host tells it.
 
 use super::*;
-use crate::manifest::proof::{By, Rule};
+use crate::manifest::proof::{ApprovalRule, By};
 use crate::manifest::raw::Trust;
 use std::collections::BTreeSet;
 
 const KINDS: [HostKind; 3] = [HostKind::Gitea, HostKind::Github, HostKind::Gitlab];
 
-fn rule(approvers: &[&str]) -> Rule {
-    Rule {
+fn rule(approvers: &[&str]) -> ApprovalRule {
+    ApprovalRule {
         approvers: approvers.iter().map(|name| (*name).to_owned()).collect(),
         approvals: 1,
         trust: Trust::Reviews,

@@ -6,10 +6,10 @@ use super::{asked, many, rule};
 use crate::gate::guard::Guard;
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::object::Kind;
-use crate::manifest::proof::{By, Rule};
+use crate::manifest::proof::{ApprovalRule, By};
 
-fn friend() -> Rule {
-    Rule { approvers: ["friend".to_owned()].into(), ..rule() }
+fn friend() -> ApprovalRule {
+    ApprovalRule { approvers: ["friend".to_owned()].into(), ..rule() }
 }
 
 impl World {
@@ -22,7 +22,7 @@ impl World {
 }
 
 /// One change of main takes eight objects away and names other approvers than Ana.
-fn loosened(by: Option<Rule>) -> World {
+fn loosened(by: Option<ApprovalRule>) -> World {
     let mut world = World::new(QUICK, "1");
     world.policy.proof = Some(rule());
     world.want(QUICK, many("1", 9));
@@ -102,7 +102,7 @@ fn x_2_a_word_on_a_branch_that_nobody_protects_lets_nothing_go() {
         world.merge_the_request();
         assert_eq!((world.waits(), world.extras()), (vec![], 1), "{:#?}", world.log);
     }
-    // Where reviews prove the word it does not matter what the host hides.
+    // Where reviews prove the decision it does not matter what the host hides.
     let mut world = guarded(Guard::Hidden { act: "make a ruleset".to_owned() });
     world.policy.proof = Some(rule());
     world.settle();
@@ -160,7 +160,7 @@ fn x_4_until_the_host_was_heard_a_word_waits_and_that_its_request_is_gone_is_no_
 #[test]
 fn x_2_where_nothing_can_prove_a_word_people_are_told_so_and_not_to_give_one() {
     let mut world = asked();
-    world.policy.proof = Some(Rule { by: By::Nothing, ..rule() });
+    world.policy.proof = Some(ApprovalRule { by: By::Nothing, ..rule() });
     world.settle();
     assert!(world.waits().contains(&"ProofUnavailable"), "{:?}", world.waits());
     assert!(world.act().starts_with("set repository.allowedSignersFile or repository.forge"), "{}", world.act());

@@ -1,7 +1,7 @@
 //! The same of versions that take each other's place; and what is told before anything is pushed.
 
 use super::super::super::input::Desired;
-use super::super::super::outlook::{self, Known};
+use super::super::super::outlook::{self, KnownRecord};
 use super::super::manifests::{QUICK, named, named_with, versioned};
 use super::super::world::World;
 use super::many;
@@ -27,7 +27,7 @@ fn who_is_about_to_push_that_is_told_that_people_will_be_asked() {
             "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec: {{limits: {{maxDeletions: {most}}}, tenants: {{}}}}\n"
         );
         let policy = policy::parse(&"tidegate.yaml".parse().unwrap(), text.as_bytes()).unwrap();
-        let known = Known { state: &record, plan: None, promoted: Some(Ok(promoted)), tried: None };
+        let known = KnownRecord { state: &record, plan: None, promoted: Some(Ok(promoted)), tried: None };
         outlook::wanted(rollout, Some(Ok(known)), Some(&policy), world.now).message
     };
     let asked = tells(QUICK, [many("1", 9), many("2", 1)], 7);
@@ -69,7 +69,7 @@ fn with(version: &'static str) -> Arc<Set> {
     })
 }
 
-/// The second version waits for the word.
+/// The second version waits for the decision.
 fn asked() -> World {
     let mut world = World::new(&versioned(QUICK, "1"), "1");
     world.want_version("1");
@@ -80,7 +80,7 @@ fn asked() -> World {
     world
 }
 
-/// The second version has come to its first step by the word.
+/// The second version has come to its first step by the decision.
 fn begun() -> World {
     let mut world = asked();
     world.merge_the_request();
@@ -138,7 +138,7 @@ fn x_2_the_word_is_over_where_its_run_is_taken_back() {
 #[test]
 fn x_2_the_word_is_for_one_version_alone() {
     let world = asked();
-    // A word for it is none for another version that would take the same away, nor does its request ask for that.
+    // A decision for it is none for another version that would take the same away, nor does its request ask for that.
     let (mut moved, word) = (world.clone(), world.word_to_delete());
     moved.say_of(word, RunId::zero());
     moved.want_version("3");

@@ -1,4 +1,4 @@
-//! Words whose proof comes late, and what was said meanwhile.
+//! Decisions whose proof comes late, and what was said meanwhile.
 
 use super::{Reviewed, asked, said, words};
 use crate::gate::guard::Guard;

@@ -7,7 +7,7 @@ fn a_directory_that_lay_at_the_path_of_a_request_goes_with_it() {
     let (mut world, mut change) = asked();
     let below = format!("{}/x", change.files.keys().next().unwrap()).parse().unwrap();
     change.files.insert(below, None);
-    let (head, name) = world.pushed("a", Content::Read(change));
+    let (head, name) = world.pushed("a", HeadContent::Read(change));
     world.settle();
     assert_eq!((world.spoiled().len(), world.proposals.get(&name)), (0, Some(&head)), "{:?}", world.log);
 }

@@ -8,8 +8,12 @@ async fn x_4_what_closed_with_its_branch_is_not_opened_again() {
     let mut setup = Setup::on(HostKind::Github).await;
     let view = Arc::clone(&setup.view);
     let (branch, mut request) = setup.shows_there().await;
-    request.rule =
-        Some(Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::default(), by: By::Reviews });
+    request.rule = Some(ApprovalRule {
+        approvers: ["ana".to_owned()].into(),
+        approvals: 1,
+        trust: Trust::default(),
+        by: By::Reviews,
+    });
     let wanted = BTreeMap::from([(branch.clone(), request)]);
     setup.worker.round(&view, &wanted).await.unwrap();
     setup.asked();

@@ -10,7 +10,7 @@ fn comments(kind: HostKind) -> &'static str {
 
 impl Setup {
     /// The first pull request has ended, and the second one came in its place, while the host fails to take comments.
-    async fn led_on(&mut self, kind: HostKind, status: u16) -> Arc<View> {
+    async fn led_on(&mut self, kind: HostKind, status: u16) -> Arc<GitView> {
         let mut source = self.world.source("d");
         let first = self.asking(&mut source, "half", Some("first")).await;
         self.worker.turn(&first).await;
@@ -41,7 +41,7 @@ impl Setup {
     }
 
     /// Looks again, that much later.
-    async fn later(&mut self, view: &View, seconds: u64) {
+    async fn later(&mut self, view: &GitView, seconds: u64) {
         tokio::time::pause();
         tokio::time::advance(Duration::from_secs(seconds)).await;
         // The Lease is renewed by then.

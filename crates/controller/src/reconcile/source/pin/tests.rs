@@ -1,5 +1,5 @@
 use super::super::super::testing::{World, manifest, moved};
-use super::super::{Poll, Records, Source};
+use super::super::{LoadedRecords, Poll, Source};
 use super::*;
 use crate::forge::host::Pass;
 use crate::forge::host::testing::{Fault, REPOSITORY, Server};
@@ -52,7 +52,7 @@ async fn attack_22_another_repository_of_the_same_name_is_not_followed() {
         let mut fresh = pinned(&world, &server, kind, "d");
         assert!(matches!(fresh.look_up(None).await, Poll::WrongRepository(_)));
         let view = fresh.offline(Git::Replaced("another".to_owned()), None).await;
-        assert!(matches!(view.records, Records::Unreadable(_)) && view.main.commit.is_none());
+        assert!(matches!(view.records, LoadedRecords::Unreadable(_)) && view.main.commit.is_none());
 
         // A host that does not tell is no yes.
         for (status, body) in

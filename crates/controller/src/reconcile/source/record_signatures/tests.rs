@@ -1,6 +1,6 @@
 use super::super::super::testing::{DECISIONS, STATE, World, id, manifest, moved, steady};
-use super::super::{Poll, Records, Source, View};
-use crate::git::Signing;
+use super::super::{GitView, LoadedRecords, Poll, Source};
+use crate::git::CommitSigning;
 use crate::manifest::ids::CommitId;
 use crate::record::store::print_state;
 use crate::sign::SigningKey;
@@ -14,18 +14,18 @@ fn key(text: &[u8]) -> Arc<SigningKey> {
     Arc::new(SigningKey::parse(text).unwrap())
 }
 
-fn ours() -> Signing {
-    Signing::new(key(OURS), [])
+fn ours() -> CommitSigning {
+    CommitSigning::new(key(OURS), [])
 }
 
-fn signed(world: &World, cache: &str, signing: Signing) -> Source {
+fn signed(world: &World, cache: &str, signing: CommitSigning) -> Source {
     world.source_with(cache, |config| config.signing = Some(signing))
 }
 
-fn why(view: &View) -> Option<&str> {
+fn why(view: &GitView) -> Option<&str> {
     match &view.records {
-        Records::Unreadable(why) => Some(why),
-        Records::Read(_) => None,
+        LoadedRecords::Unreadable(why) => Some(why),
+        LoadedRecords::Read(_) => None,
     }
 }
 
@@ -72,7 +72,7 @@ async fn a_tip_that_was_believed_without_a_key_is_not_believed_with_one() {
     // A key that was taken back is one that is not trusted; one that is still listed is.
     world.vouch(STATE, None, &key(OTHER)).await;
     assert!(why(&*moved(&mut signed(&world, "d", ours()), Some(&tip)).await).is_some());
-    let both = Signing::new(key(OURS), [key(OTHER).public().clone()]);
+    let both = CommitSigning::new(key(OURS), [key(OTHER).public().clone()]);
     assert_eq!(why(&*moved(&mut signed(&world, "e", both), Some(&tip)).await), None);
 }
 
@@ -102,7 +102,7 @@ async fn attack_87_92_main_is_followed_only_if_someone_who_may_has_signed_its_ti
         std::fs::write(&list, signers.iter().map(line).collect::<String>()).unwrap();
     };
     let mut source = world.source_with("c", |config| config.signers_file = Some(list.clone()));
-    let unread = |view: &View| view.main.why_unreadable().map(str::to_owned);
+    let unread = |view: &GitView| view.main.why_unreadable().map(str::to_owned);
     let missing = unread(&*moved(&mut source, None).await).unwrap();
     assert!(missing.starts_with("UnverifiedSource: the list of signers ") && missing.contains("allowed"), "{missing}");
     assert!(matches!(source.look_up(None).await, Poll::Unchanged), "what is held is not looked at again and again");
@@ -168,8 +168,8 @@ async fn attack_87_88_with_a_keyring_main_is_followed_if_a_key_in_it_has_signed_
     let [keyring, list] = ["keyring.asc", "allowed"].map(|name| world.dir.path().join(name));
     let fresh = |cache| world.source_with(cache, |config| config.keyring_file = Some(keyring.clone()));
     let mut source = fresh("c");
-    let unread = |view: &View| view.main.why_unreadable().map(str::to_owned);
-    let told = |view: &View| unread(view).unwrap();
+    let unread = |view: &GitView| view.main.why_unreadable().map(str::to_owned);
+    let told = |view: &GitView| unread(view).unwrap();
     let missing = told(&*moved(&mut source, None).await);
     assert!(missing.starts_with("UnverifiedSource: the keyring ") && missing.contains("keyring.asc"), "{missing}");
     std::fs::write(&keyring, "ssh-ed25519 AAAA ana\n").unwrap();

@@ -1,7 +1,7 @@
 //! Findings at their lines, whatever is in them.
 
 use super::*;
-use crate::forge::host::{Mark, Status};
+use crate::forge::host::{HostMark, Status};
 use crate::manifest::diagnostic::Code;
 use crate::record::fixture::{commit, time};
 use proptest::prelude::*;
@@ -13,10 +13,10 @@ fn at(path: &str, line: usize, found: &str) -> Diagnostic {
     Diagnostic { line, column: 5, length: 3, source: "canary-5f3a".to_owned(), ..of_file }
 }
 
-fn check(errors: Vec<Diagnostic>, warnings: Vec<Diagnostic>, same: &[&str]) -> Check {
+fn check(errors: Vec<Diagnostic>, warnings: Vec<Diagnostic>, same: &[&str]) -> CheckRun {
     let same = same.iter().map(|path| (path.parse().unwrap(), None)).collect();
-    let verdict = Verdict::Read(Reading { errors, warnings, same, ..Reading::default() });
-    Feedback { head: commit(0xab), verdict }.check(time("12:00:00"))
+    let verdict = FeedbackVerdict::Read(FeedbackReading { errors, warnings, same, ..FeedbackReading::default() });
+    PullRequestFeedback { head: commit(0xab), verdict }.check(time("12:00:00"))
 }
 
 #[test]
@@ -34,12 +34,12 @@ fn each_finding_is_at_its_line_what_is_wrong_first() {
         message: format!("{what}; expected at most 100 (write less)"),
     };
     let expected = [
-        shown(17, FILE, Some((5, 7)), Level::Failure, "101"),
-        shown(1, "tidegate.yaml", None, Level::Failure, "nothing"),
-        shown(3, other, Some((5, 7)), Level::Warning, "\"replica\""),
+        shown(17, FILE, Some((5, 7)), AnnotationLevel::Failure, "101"),
+        shown(1, "tidegate.yaml", None, AnnotationLevel::Failure, "nothing"),
+        shown(3, other, Some((5, 7)), AnnotationLevel::Warning, "\"replica\""),
     ];
     assert_eq!(found.annotations, expected);
-    assert_eq!((found.status.mark, found.writes()), (Mark::Failure, 1));
+    assert_eq!((found.status.mark, found.writes()), (HostMark::Failure, 1));
     assert!(found.summary.contains("**2 findings.**") && !found.summary.contains("at a line"), "{}", found.summary);
 }
 
@@ -68,19 +68,22 @@ fn the_first_two_hundred_are_shown_and_the_rest_is_counted() {
         assert_eq!((found.annotations.len(), found.writes()), (shown, writes));
         let said = found.summary.lines().find(|line| line.contains("not shown at a line"));
         assert_eq!(said.and_then(|line| line.split(' ').next()?.parse().ok()), hidden, "{said:?}");
-        assert_eq!(found.annotations.iter().filter(|one| one.level == Level::Failure).count(), errors.min(200));
+        assert_eq!(
+            found.annotations.iter().filter(|one| one.level == AnnotationLevel::Failure).count(),
+            errors.min(200)
+        );
     }
 }
 
 #[test]
 fn what_has_no_findings_has_no_annotations() {
     for (verdict, mark) in [
-        (Verdict::Elsewhere, Mark::Success),
-        (Verdict::Conflict(["a.yaml".to_owned()].into()), Mark::Pending),
-        (Verdict::Unreadable("it is too large".to_owned()), Mark::Failure),
-        (Verdict::Read(Reading::default()), Mark::Success),
+        (FeedbackVerdict::Elsewhere, HostMark::Success),
+        (FeedbackVerdict::Conflict(["a.yaml".to_owned()].into()), HostMark::Pending),
+        (FeedbackVerdict::Unreadable("it is too large".to_owned()), HostMark::Failure),
+        (FeedbackVerdict::Read(FeedbackReading::default()), HostMark::Success),
     ] {
-        let feedback = Feedback { head: commit(0xab), verdict };
+        let feedback = PullRequestFeedback { head: commit(0xab), verdict };
         let found = feedback.check(time("12:00:00"));
         assert_eq!(found.status, feedback.status());
         assert_eq!((found.status.mark, found.annotations.len(), found.writes()), (mark, 0, 1));

@@ -50,7 +50,7 @@ fn backend_service() -> Object {
     object(Kind::Service, "web", json!({"spec": spec}))
 }
 
-fn carrier(kind: Kind, of: &str) -> ObjectRef {
+fn named(kind: Kind, of: &str) -> ObjectRef {
     ObjectRef { kind, namespace: namespace(), name: name(of) }
 }
 
@@ -68,7 +68,7 @@ fn gateway_api() -> Row {
         target: TargetKind::Deployment,
         manifests: vec![backend_service(), route],
         tells: Tells::AllAndCopies,
-        foreign: vec![(carrier(Kind::HttpRoute, "web"), |route| {
+        foreign: vec![(named(Kind::HttpRoute, "web"), |route| {
             route["spec"]["rules"].as_array_mut().unwrap().push(json!({"backendRefs": [{"name": "web-canary"}]}));
         })],
     }
@@ -92,7 +92,7 @@ fn grpc() -> Row {
         router: Router::Grpc { grpc_route: web(), service: web() },
         manifests: vec![backend_service(), object(Kind::GrpcRoute, "web", json!({"spec": spec}))],
         tells: Tells::AllAndCopies,
-        foreign: vec![(carrier(Kind::GrpcRoute, "web"), |route| {
+        foreign: vec![(named(Kind::GrpcRoute, "web"), |route| {
             route["spec"]["rules"].as_array_mut().unwrap().push(json!({"backendRefs": [{"name": "web-canary"}]}));
         })],
     }
@@ -123,13 +123,13 @@ fn istio() -> Row {
         ],
         tells: Tells::AllAndCopies,
         foreign: vec![
-            (carrier(Kind::VirtualService, "web"), |route| {
+            (named(Kind::VirtualService, "web"), |route| {
                 route["spec"]["http"]
                     .as_array_mut()
                     .unwrap()
                     .push(json!({"route": [{"destination": {"host": "web-canary.shop"}}]}));
             }),
-            (carrier(Kind::VirtualService, "web"), |route| {
+            (named(Kind::VirtualService, "web"), |route| {
                 route["spec"]["http"][0]["mirror"] = json!({"host": "web-canary"});
             }),
         ],
@@ -148,7 +148,7 @@ fn nginx() -> Row {
     let annotations = json!({"nginx.ingress.kubernetes.io/proxy-body-size": "8m", "cert-manager.io/issuer": "ca"});
     let spec = json!({"ingressClassName": "nginx", "tls": [{"hosts": ["web.example.org"], "secretName": "web"}], "rules": rules});
     let ingress = object(Kind::Ingress, "web", json!({"metadata": {"annotations": annotations}, "spec": spec}));
-    let canary = || carrier(Kind::Ingress, "web-canary");
+    let canary = || named(Kind::Ingress, "web-canary");
     Row {
         name: "nginx",
         layout: Layout::InPlace,
@@ -157,7 +157,7 @@ fn nginx() -> Row {
         manifests: vec![backend_service(), ingress],
         tells: Tells::OneHeaderAndCookie,
         foreign: vec![
-            (carrier(Kind::Ingress, "web"), |main| {
+            (named(Kind::Ingress, "web"), |main| {
                 main["spec"]["rules"][0]["http"]["paths"][1]["backend"]["service"]["name"] = "web-canary".into();
             }),
             (canary(), |canary| {
@@ -187,7 +187,7 @@ fn traefik() -> Row {
             object(Kind::IngressRoute, "web", json!({"spec": {"entryPoints": ["websecure"], "routes": leads}})),
         ],
         tells: Tells::Copies,
-        foreign: vec![(carrier(Kind::TraefikService, "web"), |service| {
+        foreign: vec![(named(Kind::TraefikService, "web"), |service| {
             service["spec"]["weighted"]["services"] = json!([{"name": "web-canary", "port": 80}]);
         })],
     }
@@ -208,7 +208,7 @@ fn ingress_route() -> Row {
         router: Router::IngressRoute { ingress_route: web(), service: web() },
         manifests: vec![backend_service(), object(Kind::IngressRoute, "web", json!({"spec": spec}))],
         tells: Tells::AllAndCopies,
-        foreign: vec![(carrier(Kind::IngressRoute, "web"), |route| {
+        foreign: vec![(named(Kind::IngressRoute, "web"), |route| {
             let all =
                 json!({"match": "PathPrefix(`/`)", "priority": 1000, "services": [{"name": "web-canary", "port": 80}]});
             route["spec"]["routes"].as_array_mut().unwrap().push(all);
@@ -224,7 +224,7 @@ fn replicas() -> Row {
         target: TargetKind::Deployment,
         manifests: vec![backend_service()],
         tells: Tells::Nobody,
-        foreign: vec![(carrier(Kind::Service, "web"), |service| {
+        foreign: vec![(named(Kind::Service, "web"), |service| {
             service["spec"]["selector"][crate::manifest::object::PODS] = "fedcba9876543210".into();
         })],
     }

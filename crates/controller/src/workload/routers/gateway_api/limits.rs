@@ -6,7 +6,7 @@ use crate::manifest::desired::HeaderMatch;
 use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{Object, items};
 use crate::record::posture::Split;
-use crate::workload::routers::Seen;
+use crate::workload::routers::ObservedSplit;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -92,10 +92,10 @@ pub(super) fn check(route: &Object, service: &ObjectName, split: &Split) -> Resu
     errors.extend(doubles(&rendered).map(|(what, twice)| RouteError::Twice { route: name.clone(), what, name: twice }));
     if errors.is_empty() {
         let seen = read(&rendered, service);
-        if !matches!(&seen, Seen::Split(shown) if shown.same(split)) {
+        if !matches!(&seen, ObservedSplit::Split(shown) if shown.same(split)) {
             let shown = match seen {
-                Seen::Split(shown) => format!("{:?}", shown.headers),
-                Seen::Foreign(why) => why,
+                ObservedSplit::Split(shown) => format!("{:?}", shown.headers),
+                ObservedSplit::Foreign(why) => why,
             };
             errors.push(RouteError::NotExact { route: name.clone(), wanted: split.headers.clone(), shown });
         }

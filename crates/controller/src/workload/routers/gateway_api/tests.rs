@@ -1,4 +1,4 @@
-use super::standing::standing;
+use super::status::status as route_status;
 use super::*;
 use crate::manifest::desired::HeaderValue;
 use crate::workload::fixtures::{name, object};
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 mod grpc;
 mod properties;
 mod simulated;
-mod standing;
+mod status;
 mod sticky;
 
 use simulated::{Request, candidate_share};
@@ -30,8 +30,8 @@ fn split(weight: u8, headers: &[&[(&str, &str)]]) -> Split {
     Split { weight: weight.try_into().unwrap(), headers, ..Split::stable() }
 }
 
-fn seen(weight: u8, headers: &[&[(&str, &str)]]) -> Seen {
-    Seen::Split(split(weight, headers))
+fn seen(weight: u8, headers: &[&[(&str, &str)]]) -> ObservedSplit {
+    ObservedSplit::Split(split(weight, headers))
 }
 
 fn exact(name: &str, value: &str) -> Value {
@@ -112,7 +112,7 @@ fn c_22_a_pattern_is_written_and_read_as_a_condition_of_its_own() {
     let matches = &rules_of(&rendered)[0]["matches"];
     assert_eq!(matches[0]["headers"], json!([pattern("cookie", "^a=1$"), exact("x-team", "shop")]));
     assert_eq!(matches[1]["headers"], json!([pattern("x-canary", "^1$")]));
-    assert_eq!(read(&rendered, &web()), Seen::Split(wanted.clone()));
+    assert_eq!(read(&rendered, &web()), ObservedSplit::Split(wanted.clone()));
     assert_eq!(read(&retreat(&rendered, &web()), &web()), seen_stable());
     let text = Split { headers: [one(&[("x-canary", "^1$".into())])].into(), ..wanted.clone() };
     assert!(!text.within(&wanted) && wanted.within(&wanted), "the same text, compared in another way");
@@ -130,14 +130,14 @@ fn a_mirror_is_a_filter_before_everything_is_on_the_candidate() {
     assert_eq!(filters(&wanted(50, 100)), copy(json!({"backendRef": canary})));
     assert_eq!(filters(&wanted(100, 10)), json!([{"type": "CORS"}]));
     for split in [wanted(0, 10), wanted(50, 100), wanted(100, 10)] {
-        let Seen::Split(seen) = read(&render(&base, &web(), &split), &web()) else { panic!("foreign") };
+        let ObservedSplit::Split(seen) = read(&render(&base, &web(), &split), &web()) else { panic!("foreign") };
         assert!(seen.same(&split), "{seen:?}");
         assert_eq!(retreat(&render(&base, &web(), &split), &web()), render(&base, &web(), &Split::stable()));
     }
     assert!(!wanted(0, 20).within(&wanted(5, 10)) && wanted(0, 10).within(&wanted(5, 10)));
     let thirds = json!({"type": "RequestMirror", "requestMirror": {"backendRef": canary, "fraction": {"numerator": 1, "denominator": 3}}});
     let live = route(json!([{"backendRefs": [{"name": "web", "port": 80, "filters": [thirds]}]}]));
-    assert_eq!(read(&live, &web()), Seen::Split(wanted(0, 34)));
+    assert_eq!(read(&live, &web()), ObservedSplit::Split(wanted(0, 34)));
 }
 
 #[test]
@@ -230,13 +230,13 @@ fn shapes_that_we_never_write_are_foreign() {
     ];
     for (rules, text) in table {
         let seen = read(&route(rules.clone()), &web());
-        assert!(matches!(&seen, Seen::Foreign(why) if why.contains(text)), "{rules}: {seen:?}");
+        assert!(matches!(&seen, ObservedSplit::Foreign(why) if why.contains(text)), "{rules}: {seen:?}");
         assert_eq!(read(&retreat(&route(rules.clone()), &web()), &web()), seen_stable(), "{rules}");
     }
 }
 
-fn seen_stable() -> Seen {
-    Seen::Split(Split::stable())
+fn seen_stable() -> ObservedSplit {
+    ObservedSplit::Split(Split::stable())
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn an_alternative_counts_only_if_every_rule_has_it() {
     for wanted in
         [split(0, &[&[("c", "2")]]), split(5, &[&[("a", "1"), ("c", "2")]]), split(0, &[&[("a", "2")], &[("c", "1")]])]
     {
-        assert_eq!(read(&render(&base, &web(), &wanted), &web()), Seen::Split(wanted));
+        assert_eq!(read(&render(&base, &web(), &wanted), &web()), ObservedSplit::Split(wanted));
     }
 }
 

@@ -4,7 +4,7 @@ use crate::manifest::desired::HeaderMatch;
 use crate::manifest::traefik::priority;
 use crate::record::posture::Split;
 use crate::workload::fixtures::{name, object};
-use crate::workload::routers::Seen;
+use crate::workload::routers::ObservedSplit;
 use crate::workload::routers::tests::{lowered, rendered, shown};
 
 /// As in Traefik's reference: a path of its own beside the rest of a host, with middlewares, and a service that is another's.
@@ -27,7 +27,7 @@ fn render(plain: &Object, of: &ObjectName, split: &Split) -> Object {
     rendered(&IngressRoute(of), plain, split)
 }
 
-fn read(live: &Object, of: &ObjectName) -> Seen {
+fn read(live: &Object, of: &ObjectName) -> ObservedSplit {
     shown(&IngressRoute(of), live)
 }
 
@@ -53,7 +53,7 @@ fn c_22_whoever_sends_the_headers_has_a_route_before_that_of_the_others() {
     let testers = split(10, &[one(&[("x-canary", "always")]), one(&[("x-team", "shop"), ("x-user", "ana")])]);
     let rendered = render(&route(), &name("web"), &testers);
     insta::assert_json_snapshot!(rendered.value()["spec"]);
-    assert_eq!(read(&rendered, &name("web")), Seen::Split(testers));
+    assert_eq!(read(&rendered, &name("web")), ObservedSplit::Split(testers));
     let back = retreat(&rendered, &name("web"));
     assert_eq!(back, render(&route(), &name("web"), &Split::stable()));
     assert_eq!(retreat(&back, &name("web")), back);
@@ -65,7 +65,7 @@ fn a_cookie_is_a_pattern_of_a_header() {
     let rendered = render(&route(), &name("web"), &holders);
     let rule = rendered.text("/spec/routes/1/match").unwrap();
     assert_eq!(rule, "(Host(`web.example.org`)) && HeaderRegexp(`cookie`, `^(.*; *)?canary=always( *;.*)?$`)");
-    assert_eq!(read(&rendered, &name("web")), Seen::Split(holders));
+    assert_eq!(read(&rendered, &name("web")), ObservedSplit::Split(holders));
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn c_22_a_rule_of_the_users_own_is_none_of_ours() {
         let plain = object(Kind::IngressRoute, "web", json!({"spec": {"routes": routes}}));
         for testers in [split(0, &[]), split(10, &[]), split(10, &[one(&[("x-canary", "always")])])] {
             let rendered = render(&plain, &name("web"), &testers);
-            assert_eq!(read(&rendered, &name("web")), Seen::Split(testers), "{first}: {:#}", rendered.value());
+            assert_eq!(read(&rendered, &name("web")), ObservedSplit::Split(testers), "{first}: {:#}", rendered.value());
             let back = retreat(&rendered, &name("web"));
             assert_eq!(back, render(&plain, &name("web"), &Split::stable()), "{first}");
         }
@@ -108,9 +108,9 @@ fn x_16_what_a_hand_writes_otherwise_is_foreign_and_goes_back() {
         let mut live = rendered.clone();
         live.value_mut()["spec"]["routes"][1]["match"] = rule.into();
         let seen = read(&live, &name("web"));
-        assert!(!matches!(&seen, Seen::Split(split) if split.is_stable()), "{rule}: {seen:?}");
+        assert!(!matches!(&seen, ObservedSplit::Split(split) if split.is_stable()), "{rule}: {seen:?}");
         let back = retreat(&live, &name("web"));
-        assert_eq!(read(&back, &name("web")), Seen::Split(Split::stable()), "{rule}");
+        assert_eq!(read(&back, &name("web")), ObservedSplit::Split(Split::stable()), "{rule}");
         assert_eq!(retreat(&back, &name("web")), back, "{rule}: a second time changes something");
     }
 }
@@ -120,11 +120,11 @@ fn x_16_what_a_hand_writes_otherwise_is_foreign_and_goes_back() {
 fn a_route_that_is_left_alone_goes_back_to_stable_with_its_rule() {
     let mut live = render(&route(), &name("web"), &split(0, &[one(&[("x-canary", "always")])]));
     live.value_mut()["spec"]["routes"][2]["services"] = json!([{"name": "docs", "port": 80}]);
-    assert!(matches!(read(&live, &name("web")), Seen::Foreign(_)));
+    assert!(matches!(read(&live, &name("web")), ObservedSplit::Foreign(_)));
     let back = retreat(&live, &name("web"));
     let of = |route: &Object| ["match", "priority"].map(|field| route.value()["spec"]["routes"][1][field].clone());
     assert_eq!(of(&back), of(&live));
-    assert_eq!(read(&back, &name("web")), Seen::Split(Split::stable()));
+    assert_eq!(read(&back, &name("web")), ObservedSplit::Split(Split::stable()));
     assert_eq!(retreat(&back, &name("web")), back);
 }
 

@@ -3,7 +3,7 @@ use crate::manifest::desired::HeaderValue;
 use crate::record::posture::Split;
 use crate::workload::fixtures::{name, object};
 use crate::workload::routers::tests::{lowered, rendered, shown};
-use crate::workload::routers::{self, Seen};
+use crate::workload::routers::{self, ObservedSplit};
 
 fn web() -> ObjectName {
     name("web")
@@ -13,7 +13,7 @@ fn render(plain: &Object, of: &ObjectName, split: &Split) -> Object {
     rendered(&Istio(of), plain, split)
 }
 
-fn read(live: &Object, of: &ObjectName) -> Seen {
+fn read(live: &Object, of: &ObjectName) -> ObservedSplit {
     shown(&Istio(of), live)
 }
 
@@ -72,7 +72,7 @@ fn c_22_weights_beyond_those_of_the_gateway_api_keep_their_ratio() {
                     candidate * 100 * all <= (stable + candidate + rest) * mine * u64::from(weight),
                     "{rendered:?}"
                 );
-                assert!(read(&rendered, &web()) != Seen::Split(Split::stable()) || candidate == 0);
+                assert!(read(&rendered, &web()) != ObservedSplit::Split(Split::stable()) || candidate == 0);
             }
         }
     }
@@ -100,7 +100,7 @@ fn a_delegate_is_split_like_any_other() {
         delegate(json!([{"match": [{"uri": {"prefix": "/api"}}], "route": entries}]))
     };
     assert_eq!(rendered, route(90, 10));
-    assert_eq!(read(&rendered, &web()), Seen::Split(split(10, 0)));
+    assert_eq!(read(&rendered, &web()), ObservedSplit::Split(split(10, 0)));
     assert_eq!(retreat(&rendered, &web()), route(100, 0));
 }
 
@@ -128,7 +128,7 @@ fn c_22_headers_come_first_and_keep_what_the_route_asks_for() {
     assert_eq!(routes[1]["name"], "api");
     assert_eq!(routes[2], json!({"match": [{"headers": asked}], "route": [to("web-canary.shop.svc.cluster.local")]}));
     assert_eq!(routes[3]["route"][1], weighted("web-canary.shop.svc.cluster.local", 0));
-    assert_eq!(read(&rendered, &web()), Seen::Split(wanted));
+    assert_eq!(read(&rendered, &web()), ObservedSplit::Split(wanted));
     assert_eq!(retreat(&rendered, &web()), render(&base, &web(), &Split::stable()));
 }
 
@@ -138,7 +138,7 @@ fn copies_are_a_mirror_beside_those_that_are_there() {
     let rendered = render(&base, &web(), &split(0, 10));
     assert_eq!(http(&rendered)[0]["mirror"], json!({"host": "web-canary"}));
     assert_eq!(http(&rendered)[0]["mirrorPercentage"], json!({"value": 10}));
-    assert_eq!(read(&rendered, &web()), Seen::Split(split(0, 10)));
+    assert_eq!(read(&rendered, &web()), ObservedSplit::Split(split(0, 10)));
     assert_eq!(http(&render(&base, &web(), &split(0, 100)))[0].get("mirrorPercentage"), None);
     let others = json!([{"destination": {"host": "audit"}, "percentage": {"value": 0.5}}]);
     let base = service(json!([{"route": [to("web")], "mirrors": others}]));
@@ -148,7 +148,7 @@ fn copies_are_a_mirror_beside_those_that_are_there() {
     assert_eq!(http(&retreat(&rendered, &web()))[0]["mirrors"], others);
     let live =
         service(json!([{"route": [to("web")], "mirror": {"host": "web-canary"}, "mirrorPercentage": {"value": 0.1}}]));
-    assert_eq!(read(&live, &web()), Seen::Split(split(0, 1)));
+    assert_eq!(read(&live, &web()), ObservedSplit::Split(split(0, 1)));
 }
 
 #[test]
@@ -183,10 +183,10 @@ fn weights_are_read_as_istio_reads_them() {
         (json!([{"route": [weighted("web", 999), weighted("web-canary.shop.svc", 1)]}]), 1),
     ];
     for (routes, weight) in table {
-        assert_eq!(read(&service(routes.clone()), &web()), Seen::Split(split(weight, 0)), "{routes}");
+        assert_eq!(read(&service(routes.clone()), &web()), ObservedSplit::Split(split(weight, 0)), "{routes}");
     }
     let alone = service(json!([{"route": [to("web-canary")]}]));
-    assert!(matches!(read(&alone, &web()), Seen::Foreign(_)));
+    assert!(matches!(read(&alone, &web()), ObservedSplit::Foreign(_)));
     assert_eq!(http(&retreat(&alone, &web())), &json!([{"route": [to("web")]}]));
 }
 
@@ -228,17 +228,17 @@ fn x_15_without_a_status_it_stands_and_with_one_as_far_as_that_is_about_it() {
     ];
     for (status, expected) in table {
         let live = object(Kind::VirtualService, "web", json!({"metadata": {"generation": 2}, "status": status}));
-        let word = match standing(&live) {
-            Standing::NotYet { .. } => "not yet",
-            Standing::Effective => "effective",
-            Standing::Refused { .. } => "refused",
-            Standing::Barred { .. } => "barred",
-            Standing::Unknown { .. } => "unknown",
+        let word = match super::status(&live) {
+            RouteStatus::NotYet { .. } => "not yet",
+            RouteStatus::Effective => "effective",
+            RouteStatus::Refused { .. } => "refused",
+            RouteStatus::Barred { .. } => "barred",
+            RouteStatus::Unknown { .. } => "unknown",
         };
         assert_eq!(word, expected, "{status}");
     }
     let none = object(Kind::VirtualService, "web", json!({"metadata": {"generation": 2}}));
-    assert_eq!(standing(&none), routers::Standing::Effective);
+    assert_eq!(status(&none), routers::RouteStatus::Effective);
 }
 
 #[test]
@@ -255,6 +255,6 @@ fn answers_to_those_whom_chance_led_there_set_the_cookie() {
     assert_eq!(http(&rendered)[0]["route"], json!([to("web-canary")]));
     assert_eq!(http(&rendered)[1]["route"][0]["headers"], own);
     assert_eq!(http(&rendered)[1]["route"][1], candidate);
-    assert_eq!(read(&rendered, &web()), Seen::Split(keeping));
+    assert_eq!(read(&rendered, &web()), ObservedSplit::Split(keeping));
     assert_eq!(retreat(&rendered, &web()), render(&plain, &web(), &Split::stable()));
 }

@@ -41,11 +41,11 @@ fn annotated(annotations: &[(&str, &str)]) -> Object {
     canary
 }
 
-fn seen(objects: impl IntoIterator<Item = Object>) -> Seen {
+fn seen(objects: impl IntoIterator<Item = Object>) -> ObservedSplit {
     let view = |live| {
         routers::read(
             &router(),
-            &View { live, namespace: &namespace(), target: &name("web"), baseline: 1, naming: &Naming::InPlace },
+            &RouteView { live, namespace: &namespace(), target: &name("web"), baseline: 1, naming: &Naming::InPlace },
         )
     };
     view(&live(objects))
@@ -70,7 +70,7 @@ fn a_canary_has_the_paths_of_the_service_and_nothing_that_others_act_upon() {
         CANARY: "true", WEIGHT: "0", TOTAL: "100", HEADER: "", VALUE: "", PATTERN: "", COOKIE: "",
     });
     assert_eq!(canary.at("/metadata/annotations"), Some(&expected));
-    assert_eq!(seen([canary, main_ingress()]), Seen::Split(Split::stable()));
+    assert_eq!(seen([canary, main_ingress()]), ObservedSplit::Split(Split::stable()));
 }
 
 #[test]
@@ -96,29 +96,29 @@ fn c_22_annotations_of_ingress_nginx_are_read_as_it_reads_them() {
         (&[("canary-by-cookie", "me"), ("canary-weight", "5")], split(5, &[cookie::matching("me", "always")])),
     ];
     for (annotations, expected) in table {
-        assert_eq!(seen([annotated(annotations), main_ingress()]), Seen::Split(expected), "{annotations:?}");
+        assert_eq!(seen([annotated(annotations), main_ingress()]), ObservedSplit::Split(expected), "{annotations:?}");
     }
 }
 
 #[test]
 fn what_a_hand_makes_of_them_is_never_less_than_what_it_lets_in() {
-    let all = Seen::Split(split(100, &[]));
+    let all = ObservedSplit::Split(split(100, &[]));
     let mut main = main_ingress();
     rename(&mut main, "web", "web-canary");
     assert_eq!(seen([main.clone(), made()]), all);
     assert_eq!(lowered(&Nginx { ingress: &name("web"), service: &name("web") }, &main), main_ingress());
     for annotations in [&[("canary", "false")], &[("canary-weight", "ten")], &[("canary-weight", "-1")]] {
-        assert!(matches!(seen([annotated(annotations), main_ingress()]), Seen::Foreign(_)), "{annotations:?}");
+        assert!(matches!(seen([annotated(annotations), main_ingress()]), ObservedSplit::Foreign(_)), "{annotations:?}");
     }
     let mut elsewhere = annotated(&[("canary-weight", "50")]);
     rename(&mut elsewhere, "web-canary", "other");
-    assert_eq!(seen([elsewhere, main_ingress()]), Seen::Split(Split::stable()), "it leads to nobody of ours");
+    assert_eq!(seen([elsewhere, main_ingress()]), ObservedSplit::Split(Split::stable()), "it leads to nobody of ours");
 }
 
 #[test]
 fn at_100_no_cookie_keeps_anybody_at_stable() {
     let rendered = render(&made(), &split(100, &[cookie::matching("me", "always"), header("a", "b".into())]));
-    assert_eq!(seen([rendered.clone()]), Seen::Split(split(100, &[])));
+    assert_eq!(seen([rendered.clone()]), ObservedSplit::Split(split(100, &[])));
     assert_eq!((rendered.annotation(COOKIE), rendered.annotation(HEADER)), (Some(""), Some("")));
 }
 
@@ -145,20 +145,20 @@ fn an_older_ingress_of_another_class_hides_nobody() {
         left
     };
     let main = || made_at(main_ingress(), early);
-    assert_eq!(seen([main(), left("nginx")]), Seen::Split(Split::stable()));
-    assert!(matches!(seen([main(), left("internal")]), Seen::Foreign(_)));
+    assert_eq!(seen([main(), left("nginx")]), ObservedSplit::Split(Split::stable()));
+    assert!(matches!(seen([main(), left("internal")]), ObservedSplit::Foreign(_)));
     // The field counts before the annotation.
     let mut internal = main();
     internal.value_mut()["spec"]["ingressClassName"] = "internal".into();
-    assert_eq!(seen([internal.clone(), left("internal")]), Seen::Split(Split::stable()));
-    assert!(matches!(seen([internal, left("nginx")]), Seen::Foreign(_)));
+    assert_eq!(seen([internal.clone(), left("internal")]), ObservedSplit::Split(Split::stable()));
+    assert!(matches!(seen([internal, left("nginx")]), ObservedSplit::Foreign(_)));
 }
 
 #[test]
 fn what_flagger_leaves_beside_an_older_ingress_reaches_nobody() {
     let left = || annotated(&[("canary", "false")]);
     let (early, late) = ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z");
-    assert_eq!(seen([made_at(main_ingress(), early), made_at(left(), late)]), Seen::Split(Split::stable()));
+    assert_eq!(seen([made_at(main_ingress(), early), made_at(left(), late)]), ObservedSplit::Split(Split::stable()));
     let mut elsewhere = left();
     elsewhere.value_mut()["spec"]["rules"][0]["host"] = "z".into();
     for (main, other) in [
@@ -166,7 +166,7 @@ fn what_flagger_leaves_beside_an_older_ingress_reaches_nobody() {
         (main_ingress(), made_at(left(), late)),
         (made_at(main_ingress(), early), made_at(elsewhere, late)),
     ] {
-        assert!(matches!(seen([main, other]), Seen::Foreign(_)));
+        assert!(matches!(seen([main, other]), ObservedSplit::Foreign(_)));
     }
 }
 
@@ -181,7 +181,7 @@ fn left_by_argo(host: &str) -> Object {
 fn rivals_among(objects: impl IntoIterator<Item = Object>) -> Vec<String> {
     let all = live(objects);
     let view =
-        View { live: &all, namespace: &namespace(), target: &name("web"), baseline: 1, naming: &Naming::InPlace };
+        RouteView { live: &all, namespace: &namespace(), target: &name("web"), baseline: 1, naming: &Naming::InPlace };
     rivals(&view, &name("web"), &name("web")).into_iter().map(|other| other.reference().name.to_string()).collect()
 }
 
@@ -228,19 +228,26 @@ fn a_canary_of_another_ingress_that_leads_to_the_service_takes_the_place_of_ours
 fn c_22_beside_an_older_canary_of_others_a_split_is_not_in_force() {
     let stands = |objects: Vec<Object>| {
         let all = live(objects);
-        let view =
-            View { live: &all, namespace: &namespace(), target: &name("web"), baseline: 1, naming: &Naming::InPlace };
-        routers::standing(&router(), &view)
+        let view = RouteView {
+            live: &all,
+            namespace: &namespace(),
+            target: &name("web"),
+            baseline: 1,
+            naming: &Naming::InPlace,
+        };
+        routers::status(&router(), &view)
     };
     let at = |day: u8| format!("2026-01-0{day}T00:00:00Z");
     let main = || made_at(main_ingress(), &at(1));
     let ours = |weight: &str| made_at(annotated(&[("canary-weight", weight)]), &at(3));
     let theirs = |day: u8| made_at(left_by_argo("x"), &at(day));
-    let Standing::NotYet { why } = stands(vec![main(), ours("10"), theirs(2)]) else { panic!("nobody reaches ours") };
+    let RouteStatus::NotYet { why } = stands(vec![main(), ours("10"), theirs(2)]) else {
+        panic!("nobody reaches ours")
+    };
     assert!(why.contains("Ingress shop/web-web-canary"), "{why}");
     // On the way back nobody has to reach it.
-    assert_eq!(stands(vec![main(), ours("0"), theirs(2)]), Standing::Effective);
-    assert_eq!(stands(vec![main(), ours("10"), theirs(4)]), Standing::Effective);
-    assert_eq!(stands(vec![main(), theirs(2)]), Standing::Effective);
-    assert!(matches!(stands(vec![ours("10")]), Standing::NotYet { .. }));
+    assert_eq!(stands(vec![main(), ours("0"), theirs(2)]), RouteStatus::Effective);
+    assert_eq!(stands(vec![main(), ours("10"), theirs(4)]), RouteStatus::Effective);
+    assert_eq!(stands(vec![main(), theirs(2)]), RouteStatus::Effective);
+    assert!(matches!(stands(vec![ours("10")]), RouteStatus::NotYet { .. }));
 }

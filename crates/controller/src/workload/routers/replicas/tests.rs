@@ -3,7 +3,7 @@ use crate::record::posture::Naming;
 use crate::workload::fixtures::{by_pods, live, name, namespace, object, pods};
 use crate::workload::live::LiveState;
 use crate::workload::routers::tests::rendered;
-use crate::workload::routers::{self, Standing};
+use crate::workload::routers::{self, RouteStatus};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -49,8 +49,8 @@ fn slice(slice: &str, pods: &[&str]) -> Object {
     object(Kind::EndpointSlice, slice, json!({"metadata": metadata, "endpoints": endpoints}))
 }
 
-fn on<T>(state: &LiveState, baseline: u32, run: impl FnOnce(&View<'_>) -> T) -> T {
-    run(&View { live: state, namespace: &namespace(), target: &name("web"), baseline, naming: &Naming::InPlace })
+fn on<T>(state: &LiveState, baseline: u32, run: impl FnOnce(&RouteView<'_>) -> T) -> T {
+    run(&RouteView { live: state, namespace: &namespace(), target: &name("web"), baseline, naming: &Naming::InPlace })
 }
 
 #[test]
@@ -99,8 +99,8 @@ fn c_22_the_split_is_read_from_sizes_and_selector() {
     for (objects, expected) in table {
         let seen = on(&live(objects.clone()), 3, |view| routers::read(&by_pods(), view));
         match expected {
-            Some(of) => assert_eq!(seen, Seen::Split(split(of)), "{objects:?}"),
-            None => assert!(matches!(seen, Seen::Foreign(_)), "{objects:?}"),
+            Some(of) => assert_eq!(seen, ObservedSplit::Split(split(of)), "{objects:?}"),
+            None => assert!(matches!(seen, ObservedSplit::Foreign(_)), "{objects:?}"),
         }
     }
 }
@@ -135,7 +135,7 @@ fn retreat_lowers_selector_and_size_and_says_so_twice_the_same() {
         assert_eq!(first.at("/spec/replicas"), second.at("/spec/replicas"));
     }
     let stable = on(&live(again), 3, |view| routers::read(&by_pods(), view));
-    assert_eq!(stable, Seen::Split(Split::stable()));
+    assert_eq!(stable, ObservedSplit::Split(Split::stable()));
 }
 
 #[test]
@@ -158,8 +158,8 @@ fn c_33_the_service_stands_when_its_endpoints_have_followed() {
         ("unready too", vec![eager, stable(0), slice("a", &["a", "b", "c"])], true),
     ];
     for (what, objects, expected) in table {
-        let standing = on(&live(objects), 3, |view| routers::standing(&by_pods(), view));
-        assert_eq!(standing == Standing::Effective, expected, "{what}: {standing:?}");
+        let standing = on(&live(objects), 3, |view| routers::status(&by_pods(), view));
+        assert_eq!(standing == RouteStatus::Effective, expected, "{what}: {standing:?}");
     }
 }
 

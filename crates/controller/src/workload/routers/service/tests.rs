@@ -4,7 +4,7 @@ use crate::manifest::object::ROLE;
 use crate::record::posture::Names;
 use crate::workload::fixtures::{live, name, namespace, object, pods};
 use crate::workload::routers::tests::rendered;
-use crate::workload::routers::{self, Standing};
+use crate::workload::routers::{self, RouteStatus};
 use serde_json::json;
 
 fn split(weight: u8) -> Split {
@@ -27,19 +27,19 @@ fn slice(pods: &[&str]) -> Object {
     object(Kind::EndpointSlice, "web-1", json!({"metadata": metadata, "endpoints": endpoints}))
 }
 
-fn on<T>(objects: Vec<Object>, run: impl FnOnce(&View<'_>) -> T) -> T {
+fn on<T>(objects: Vec<Object>, run: impl FnOnce(&RouteView<'_>) -> T) -> T {
     by(&Naming::InPlace, objects, run)
 }
 
-fn by<T>(naming: &Naming, objects: Vec<Object>, run: impl FnOnce(&View<'_>) -> T) -> T {
-    run(&View { live: &live(objects), namespace: &namespace(), target: &name("web"), baseline: 2, naming })
+fn by<T>(naming: &Naming, objects: Vec<Object>, run: impl FnOnce(&RouteView<'_>) -> T) -> T {
+    run(&RouteView { live: &live(objects), namespace: &namespace(), target: &name("web"), baseline: 2, naming })
 }
 
 fn router() -> Router {
     Router::Service { service: name("web") }
 }
 
-fn retreat(live: &Object, view: &View<'_>) -> Object {
+fn retreat(live: &Object, view: &RouteView<'_>) -> Object {
     Selector(&name("web")).lowered(live, view)
 }
 
@@ -84,11 +84,11 @@ fn c_22_what_the_selector_asks_for_is_the_split() {
         objects.push(service(selector.clone()));
         let seen = on(objects, |view| routers::read(&router(), view));
         match expected {
-            Some(of) => assert_eq!(seen, Seen::Split(split(of)), "{selector}"),
-            None => assert!(matches!(seen, Seen::Foreign(_)), "{selector}"),
+            Some(of) => assert_eq!(seen, ObservedSplit::Split(split(of)), "{selector}"),
+            None => assert!(matches!(seen, ObservedSplit::Foreign(_)), "{selector}"),
         }
     }
-    assert_eq!(on(both(), |view| routers::read(&router(), view)), Seen::Split(Split::stable()), "no Service");
+    assert_eq!(on(both(), |view| routers::read(&router(), view)), ObservedSplit::Split(Split::stable()), "no Service");
 }
 
 #[test]
@@ -104,15 +104,15 @@ fn c_21_the_way_back_needs_nothing_but_the_live_service() {
 
 #[test]
 fn c_33_the_switch_stands_when_exactly_the_candidates_pods_are_behind_it() {
-    let standing = |selector: Value, pods: &[&str]| {
+    let status = |selector: Value, pods: &[&str]| {
         let objects = both().into_iter().chain([service(selector), slice(pods)]).collect();
-        on(objects, |view| routers::standing(&router(), view))
+        on(objects, |view| routers::status(&router(), view))
     };
     let (stable, candidate) = (json!({"app": "web"}), json!({"app": "web-canary"}));
-    assert_eq!(standing(stable.clone(), &["a", "b"]), Standing::Effective);
-    assert!(matches!(standing(stable, &["a"]), Standing::NotYet { .. }));
-    assert_eq!(standing(candidate.clone(), &["c", "d"]), Standing::Effective);
-    assert!(matches!(standing(candidate, &["b", "c", "d"]), Standing::NotYet { .. }), "one of stable's is left");
+    assert_eq!(status(stable.clone(), &["a", "b"]), RouteStatus::Effective);
+    assert!(matches!(status(stable, &["a"]), RouteStatus::NotYet { .. }));
+    assert_eq!(status(candidate.clone(), &["c", "d"]), RouteStatus::Effective);
+    assert!(matches!(status(candidate, &["b", "c", "d"]), RouteStatus::NotYet { .. }), "one of stable's is left");
 }
 
 #[test]
@@ -131,8 +131,8 @@ fn c_1_the_targets_pods_are_the_candidates_where_its_mark_says_so() {
     for (what, objects, weight) in table {
         let live = |selector: &Value| objects.iter().cloned().chain([service(selector.clone())]).collect();
         let seen = |selector| by(&primary(), live(selector), |view| routers::read(&router(), view));
-        assert_eq!(seen(&to_target), Seen::Split(split(weight)), "{what}");
-        assert_eq!(seen(&to_copy), Seen::Split(split(0)), "{what}");
+        assert_eq!(seen(&to_target), ObservedSplit::Split(split(weight)), "{what}");
+        assert_eq!(seen(&to_copy), ObservedSplit::Split(split(0)), "{what}");
         let back = by(&primary(), live(&to_target), |view| retreat(&service(to_target.clone()), view));
         assert_eq!(back, service(if weight == 100 { to_copy.clone() } else { to_target.clone() }), "{what}");
     }

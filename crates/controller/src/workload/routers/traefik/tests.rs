@@ -1,13 +1,13 @@
 use super::*;
 use crate::workload::fixtures::{name, object};
-use crate::workload::routers::Seen;
+use crate::workload::routers::ObservedSplit;
 use crate::workload::routers::tests::{lowered, rendered, shown};
 
 fn render(plain: &Object, of: &ObjectName, split: &Split) -> Object {
     rendered(&Traefik(of), plain, split)
 }
 
-fn read(live: &Object, of: &ObjectName) -> Seen {
+fn read(live: &Object, of: &ObjectName) -> ObservedSplit {
     shown(&Traefik(of), live)
 }
 
@@ -45,7 +45,7 @@ fn c_22_shares_are_split_and_others_keep_theirs() {
     ]);
     assert_eq!(rendered.at("/spec/weighted/services"), Some(&expected));
     assert_eq!(rendered.at("/spec/weighted/sticky"), plain.at("/spec/weighted/sticky"));
-    assert_eq!(read(&rendered, &name("web")), Seen::Split(at(25)));
+    assert_eq!(read(&rendered, &name("web")), ObservedSplit::Split(at(25)));
     assert_eq!(retreat(&rendered, &name("web")), render(&plain, &name("web"), &Split::stable()));
     assert_eq!(ports(&plain, &name("web")), [&json!("http")]);
     assert_eq!(split_services(&rendered, &BTreeSet::new()), BTreeSet::from([name("web")]));
@@ -54,7 +54,7 @@ fn c_22_shares_are_split_and_others_keep_theirs() {
 #[test]
 fn x_16_a_candidate_alone_is_foreign_and_goes_back() {
     let by_hand = service(json!([entry("web-canary", 1)]));
-    assert!(matches!(read(&by_hand, &name("web")), Seen::Foreign(_)));
+    assert!(matches!(read(&by_hand, &name("web")), ObservedSplit::Foreign(_)));
     assert_eq!(retreat(&by_hand, &name("web")), service(json!([entry("web", 1)])));
 }
 
@@ -68,7 +68,7 @@ fn c_22_a_candidate_that_gets_nothing_is_not_named() {
     assert_eq!(at_stable.at("/spec/weighted/services"), Some(&expected));
     for split in [at(25), at(100), copies(0, 10), copies(50, 100)] {
         let rendered = render(&plain, &web, &split);
-        assert_eq!(read(&rendered, &web), Seen::Split(split));
+        assert_eq!(read(&rendered, &web), ObservedSplit::Split(split));
         assert_eq!(retreat(&rendered, &web), at_stable);
     }
     assert!(!render(&plain, &web, &copies(0, 10)).value().to_string().contains(r#""name":"web-canary","namespace""#));
@@ -120,7 +120,7 @@ fn copies_are_a_share_of_stables_that_comes_by_the_copier() {
     for (weight, mirror) in [(0, 1), (33, 33), (50, 10), (0, 100), (99, 100)] {
         let split = copies(weight, mirror);
         let rendered = render(&plain, &web, &split);
-        assert_eq!(read(&rendered, &web), Seen::Split(split));
+        assert_eq!(read(&rendered, &web), ObservedSplit::Split(split));
         assert_eq!(retreat(&rendered, &web), render(&plain, &web, &Split::stable()));
     }
     assert_eq!(split_services(&rendered, &BTreeSet::new()), BTreeSet::from([web]));
@@ -144,6 +144,6 @@ fn the_copier_leads_to_stable_and_copies_to_the_candidate() {
 #[test]
 fn x_16_a_copier_without_stable_beside_it_is_seen_and_goes_back() {
     let by_hand = service(json!([{"name": "web-canary", "kind": "TraefikService", "weight": 7}]));
-    assert_eq!(read(&by_hand, &name("web")), Seen::Split(copies(0, 100)));
+    assert_eq!(read(&by_hand, &name("web")), ObservedSplit::Split(copies(0, 100)));
     assert_eq!(retreat(&by_hand, &name("web")), service(json!([{"name": "web", "weight": 7}])));
 }

@@ -1,7 +1,7 @@
 //! What is peculiar to a GRPCRoute (Gateway API v1, "GRPCRouteRule", "GRPCRouteMatch").
 
 use super::*;
-use crate::workload::routers::Standing;
+use crate::workload::routers::RouteStatus;
 
 fn grpc(rules: Value) -> Object {
     object(Kind::GrpcRoute, "web", json!({"spec": {"parentRefs": [{"name": "gw"}], "rules": rules}}))
@@ -17,7 +17,7 @@ fn c_22_a_rule_for_all_calls_has_a_header_rule_without_a_path() {
     ]);
     let rendered = render(&base, &web(), &split);
     assert_eq!(*rules_of(&rendered), expected);
-    assert_eq!(read(&rendered, &web()), Seen::Split(split));
+    assert_eq!(read(&rendered, &web()), ObservedSplit::Split(split));
 }
 
 #[test]
@@ -57,10 +57,10 @@ fn x_15_every_parent_has_to_have_taken_it_over() {
         route.value_mut()["metadata"]["generation"] = 3.into();
         route.value_mut()["spec"]["parentRefs"] = json!([{"name": "gw"}, {"name": "mesh"}]);
         route.value_mut()["status"] = json!({"parents": [parent("gw", "True", 3), second]});
-        standing(&route)
+        route_status(&route)
     };
-    assert_eq!(judged(parent("mesh", "True", 3)), Standing::Effective);
-    assert!(matches!(judged(parent("mesh", "True", 2)), Standing::NotYet { .. }));
-    assert!(matches!(judged(parent("mesh", "False", 3)), Standing::Refused { .. }));
-    assert!(matches!(judged(parent("other", "True", 3)), Standing::NotYet { .. }));
+    assert_eq!(judged(parent("mesh", "True", 3)), RouteStatus::Effective);
+    assert!(matches!(judged(parent("mesh", "True", 2)), RouteStatus::NotYet { .. }));
+    assert!(matches!(judged(parent("mesh", "False", 3)), RouteStatus::Refused { .. }));
+    assert!(matches!(judged(parent("other", "True", 3)), RouteStatus::NotYet { .. }));
 }

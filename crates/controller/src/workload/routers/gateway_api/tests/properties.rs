@@ -83,7 +83,7 @@ proptest! {
         let rendered = render(&base, &web(), &split);
         prop_assert_eq!(&rendered, &render(&base, &web(), &split));
         if check(&base, &web(), &split).is_ok() {
-            let Seen::Split(seen) = read(&rendered, &web()) else { panic!("foreign") };
+            let ObservedSplit::Split(seen) = read(&rendered, &web()) else { panic!("foreign") };
             prop_assert!(seen.same(&split), "{seen:?}");
         }
     }
@@ -93,7 +93,7 @@ proptest! {
         let served = rules_of(&base).as_array().unwrap().iter().any(|r| sum(&r["backendRefs"], "web") > 0);
         let wanted = split(weight, &[&[("c", "1")], &[("c", "2"), ("d", "1")]]);
         if served {
-            prop_assert_eq!(read(&render(&base, &web(), &wanted), &web()), Seen::Split(wanted));
+            prop_assert_eq!(read(&render(&base, &web(), &wanted), &web()), ObservedSplit::Split(wanted));
         }
     }
 
@@ -110,7 +110,7 @@ proptest! {
 
     #[test]
     fn what_is_read_is_never_less_than_what_reaches_the_candidate(live in any_route(LIVE)) {
-        if let Seen::Split(seen) = read(&live, &web()) {
+        if let ObservedSplit::Split(seen) = read(&live, &web()) {
             for request in requests() {
                 if !seen.headers.iter().any(|alternative| request.carries(alternative)) {
                     let share = candidate_share_of_both(&live, &request);

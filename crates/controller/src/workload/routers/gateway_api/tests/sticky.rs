@@ -33,7 +33,7 @@ fn answers_to_those_whom_chance_led_there_set_the_cookie() {
         {"matches": [{"path": {"type": "Exact", "value": "/docs"}}], "backendRefs": [{"name": "docs", "port": 80}]},
     ]);
     assert_eq!(*rules_of(&rendered), expected);
-    assert_eq!(read(&rendered, &web()), Seen::Split(keeping(10)));
+    assert_eq!(read(&rendered, &web()), ObservedSplit::Split(keeping(10)));
     assert_eq!(retreat(&rendered, &web()), render(&base, &web(), &Split::stable()));
 }
 
@@ -54,7 +54,7 @@ fn a_reference_that_sets_headers_already_sets_one_more() {
 fn a_cookie_of_another_run_lets_nobody_in() {
     let base = route(json!([{"backendRefs": [{"name": "web", "port": 80}]}]));
     let rendered = render(&base, &web(), &keeping(10));
-    let Seen::Split(shown) = read(&rendered, &web()) else { panic!("foreign") };
+    let ObservedSplit::Split(shown) = read(&rendered, &web()) else { panic!("foreign") };
     let before = Split { headers: [cookie::matching("stay", "6-00000000")].into(), ..split(10, &[]) };
     assert!(!shown.within(&before) && !before.within(&shown));
 }

@@ -5,7 +5,7 @@ use crate::record::text::place;
 
 /// A transition that people are told of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct Transition {
     /// One word: the phase that was entered.
     pub reason: &'static str,
     /// Whether somebody should look.
@@ -16,7 +16,7 @@ pub struct Told {
 
 /// What to tell of a change of the record, if it is one of the phase or of the step.
 #[must_use]
-pub fn told(before: Option<&RolloutState>, after: &RolloutState, what: &str) -> Option<Told> {
+pub fn transition(before: Option<&RolloutState>, after: &RolloutState, what: &str) -> Option<Transition> {
     let (then, now) = (before.map(|state| place(&state.phase)), place(&after.phase));
     if then.as_ref() == Some(&now) {
         return None;
@@ -24,26 +24,26 @@ pub fn told(before: Option<&RolloutState>, after: &RolloutState, what: &str) -> 
     let warning = matches!(after.phase, Phase::Reverting { .. } | Phase::Failed { .. });
     let run = after.run.as_ref().map(|run| format!(" (run {})", run.id)).unwrap_or_default();
     let from = then.map(|then| format!("{then} → ")).unwrap_or_default();
-    Some(Told { reason: after.phase.name(), warning, message: format!("{from}{now}{run}: {what}") })
+    Some(Transition { reason: after.phase.name(), warning, message: format!("{from}{now}{run}: {what}") })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture::{open, steady, stop};
+    use crate::record::fixture::{open, position, steady};
 
     #[test]
     fn x_17_a_transition_is_told_with_its_run_and_reason_and_nothing_else_is() {
         let (before, mut after) = (open(), open());
-        assert_eq!(told(Some(&before), &after, "a wobble"), None);
-        after.phase = Phase::Progressing(stop("half"));
+        assert_eq!(transition(Some(&before), &after, "a wobble"), None);
+        after.phase = Phase::Progressing(position("half"));
         let message = "tenth → half (run 7-07070707): weight 50".to_owned();
-        let wanted = Told { reason: "Progressing", warning: false, message };
-        assert_eq!(told(Some(&before), &after, "weight 50"), Some(wanted));
-        let first = told(None, &steady(), "initialized").unwrap();
+        let wanted = Transition { reason: "Progressing", warning: false, message };
+        assert_eq!(transition(Some(&before), &after, "weight 50"), Some(wanted));
+        let first = transition(None, &steady(), "initialized").unwrap();
         assert_eq!((first.reason, first.message.as_str()), ("Steady", "steady (succeeded): initialized"));
         let then = crate::record::state::Then::Failed;
-        after.phase = Phase::Reverting { stop: stop("split"), why: "not ready".to_owned(), then };
-        assert!(told(Some(&before), &after, "goes back").is_some_and(|told| told.warning));
+        after.phase = Phase::Reverting { position: position("split"), why: "not ready".to_owned(), then };
+        assert!(transition(Some(&before), &after, "goes back").is_some_and(|told| told.warning));
     }
 }

@@ -21,7 +21,7 @@ pub(in crate::workload) fn led_to_copy(
     let Some(Traffic { router, .. }) = &plan.traffic else { return Ok(Vec::new()) };
     let route = offers_ports(service, stable, router)?;
     let copies = plan.phases.iter().filter_map(|phase| phase.expose.mirror).max().unwrap_or_default();
-    let beside = route.map(|route| routers::beside(router, copies, route)).transpose()?.flatten();
+    let beside = route.map(|route| routers::extra_route(router, copies, route)).transpose()?.flatten();
     let rule = destination_rule(candidate, &service.reference().name, relabel)?;
     Ok(beside.into_iter().chain(rule).collect())
 }

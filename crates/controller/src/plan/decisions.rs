@@ -1,44 +1,44 @@
-//! People's words: each decision that counts changes the record once.
+//! People's decisions: each decision that counts changes the record once.
 
 use super::deletions;
 use super::draft::Draft;
 use super::forward;
 use super::guard::{self, Approvals};
 use super::{proof, requests, tracked};
-use crate::gate::decisions::{self, DecisionFile, Hearing, Word, loosens};
+use crate::gate::decisions::{self, Accepted, DecisionFile, EvaluationInput, loosens};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::duration::Span;
 use crate::manifest::ids::RunId;
-use crate::manifest::proof::{By, Rule};
+use crate::manifest::proof::{ApprovalRule, By};
 use crate::record::branches::decisions_branch;
 use crate::record::history;
-use crate::record::state::{Phase, Run, Standing, Void};
+use crate::record::state::{Phase, Run, Serving, Void};
 use std::borrow::Cow;
 
-/// How far back a word may go whose rollout's file cannot be read.
+/// How far back a decision may go whose rollout's file cannot be read.
 const DAY: Span = Span::from_secs(86_400);
 
 /// What the words ask for beyond the record.
 #[derive(Debug, Default)]
-pub struct Asked {
+pub struct Requested {
     /// The promoted run to go back to.
     pub rollback: Option<RunId>,
     /// To adopt what is live. It is counted by whoever acts on it: the cluster is asked first.
-    pub adopt: Option<Word>,
+    pub adopt: Option<Accepted>,
     /// To let objects go. It is counted by whoever acts on it: what would go is known there.
-    pub delete: Vec<Word>,
+    pub delete: Vec<Accepted>,
 }
 
 /// Counts each decision that counts, in the order of their files.
-pub fn apply(draft: &mut Draft<'_>) -> Asked {
-    let mut asked = Asked::default();
+pub fn apply(draft: &mut Draft<'_>) -> Requested {
+    let mut requested = Requested::default();
     guard::doubt(draft);
-    let unheard = guard::unheard(draft);
+    let unheard = guard::unreadable_decisions(draft);
     draft.waits.extend(unheard);
     let (rule, base) = (proof::rule(draft), decisions_branch(&draft.input.me.instance));
     let approvals = guard::approvals(draft);
     let files = files(draft, rule.as_ref(), approvals);
-    let hearing = Hearing {
+    let input = EvaluationInput {
         record: &draft.state,
         plan: draft.plan.as_deref(),
         files: &files,
@@ -48,65 +48,75 @@ pub fn apply(draft: &mut Draft<'_>) -> Asked {
         verifier: rule.as_ref().map(|rule| proof::verifier(draft, rule, &base)),
         now: draft.now(),
     };
-    let mut heard = decisions::hear(&hearing);
+    let mut evaluation = decisions::evaluate(&input);
     let unprovable = rule.as_ref().is_some_and(|rule| rule.by == By::Nothing);
     // It would count if it could be proven: whoever has said it is told.
-    let all = unprovable
-        .then(|| decisions::hear(&Hearing { files: &draft.input.decisions.filed, verifier: None, ..hearing }));
-    if all.is_some_and(|all| all.words.iter().any(|word| loosens(&word.decision.action))) {
+    let all = unprovable.then(|| {
+        decisions::evaluate(&EvaluationInput { files: &draft.input.decisions.filed, verifier: None, ..input })
+    });
+    if all.is_some_and(|all| all.accepted.iter().any(|accepted| loosens(&accepted.decision.action))) {
         guard::tell_unprovable(draft);
     }
     if approvals == Approvals::Void {
-        let is_approval = |word: &Word| requests::kind(&word.decision.action).is_some();
-        let unproven =
-            heard.unproven.extract_if(.., |unproven| is_approval(&unproven.word)).map(|unproven| unproven.word);
-        let void = heard.words.extract_if(.., |word| is_approval(word)).chain(unproven).collect();
+        let is_approval = |accepted: &Accepted| requests::kind(&accepted.decision.action).is_some();
+        let unproven = evaluation
+            .unproven
+            .extract_if(.., |unproven| is_approval(&unproven.accepted))
+            .map(|unproven| unproven.accepted);
+        let void = evaluation.accepted.extract_if(.., |accepted| is_approval(accepted)).chain(unproven).collect();
         guard::void(draft, void);
     }
     if rule.is_none() {
-        requests::disown(draft, &mut heard.words);
+        requests::disown(draft, &mut evaluation.accepted);
     }
     requests::clear(draft);
-    for (word, why) in heard.idle {
-        deletions::void(draft, word, &why);
+    for (accepted, why) in evaluation.idle {
+        deletions::void(draft, accepted, &why);
     }
-    for word in heard.words {
-        if let DecisionAction::Adopt { .. } = word.decision.action {
-            asked.adopt = Some(word);
-            continue;
-        }
-        if let DecisionAction::Delete { .. } = word.decision.action {
-            asked.delete.push(word);
-            continue;
-        }
-        // What that version took of Secrets has to be known before the word is followed, or counted.
-        let goes_back = matches!(word.decision.action, DecisionAction::Rollback);
-        if goes_back && tracked::is_unread(draft.input, &[]) {
-            continue;
-        }
-        let Word { decision, consumed } = word;
-        draft.count(consumed);
-        one(draft, &decision.action, decision.reason.as_deref(), &decision.run, &mut asked);
-        if lasts(&decision.action) {
-            overrule(draft);
-        }
+    for accepted in evaluation.accepted {
+        follow(draft, accepted, &mut requested);
     }
-    proof::unproven(draft, heard.unproven);
+    proof::unproven(draft, evaluation.unproven);
     guard::settle(draft);
-    asked
+    requested
 }
 
-/// Whether a word holds until it is lifted.
+/// Counts a decision and follows it; those that the cluster is asked about first are left to whoever acts on them.
+fn follow(draft: &mut Draft<'_>, accepted: Accepted, requested: &mut Requested) {
+    match accepted.decision.action {
+        DecisionAction::Adopt { .. } => requested.adopt = Some(accepted),
+        DecisionAction::Delete { .. } => requested.delete.push(accepted),
+        // What that version took of Secrets has to be known before the decision is followed, or counted.
+        DecisionAction::Rollback if tracked::is_unread(draft.input, &[]) => {}
+        DecisionAction::Approve { .. }
+        | DecisionAction::Skip { .. }
+        | DecisionAction::Hold
+        | DecisionAction::Resume
+        | DecisionAction::Retry
+        | DecisionAction::Deny
+        | DecisionAction::Rollback
+        | DecisionAction::Abort => {
+            let Accepted { decision, consumed } = accepted;
+            draft.count(consumed);
+            one(draft, &decision.action, decision.reason.as_deref(), &decision.run, requested);
+            if lasts(&decision.action) {
+                overrule(draft);
+            }
+        }
+    }
+}
+
+/// Whether a decision holds until it is lifted.
 fn lasts(action: &DecisionAction) -> bool {
     matches!(action, DecisionAction::Hold | DecisionAction::Deny)
 }
 
-/// A no counts in an open run: what was said before to lift one, and is not proven yet or cannot be heard, does not lift this.
+/// A no counts in an open run: what was said before to lift one, and is not proven yet or cannot be evaluation, does not lift this.
 pub(super) fn overrule(draft: &mut Draft<'_>) {
     if draft.state.run.is_none() {
         return;
     }
-    let hearing = Hearing {
+    let input = EvaluationInput {
         record: &draft.state,
         plan: None,
         files: &draft.input.decisions.filed,
@@ -115,29 +125,29 @@ pub(super) fn overrule(draft: &mut Draft<'_>) {
         verifier: None,
         now: draft.now(),
     };
-    let mut words = decisions::hear(&hearing).words;
-    words.retain(|word| word.decision.action == DecisionAction::Resume);
-    for mut word in words {
+    let mut accepted = decisions::evaluate(&input).accepted;
+    accepted.retain(|accepted| accepted.decision.action == DecisionAction::Resume);
+    for mut accepted in accepted {
         let why = "a person said no before it could count: say it again to lift that".to_owned();
-        word.consumed.void = Some(Void { why, through: None, head: None });
-        proof::void(draft, word);
+        accepted.consumed.void = Some(Void { why, through: None, head: None });
+        proof::void(draft, accepted);
     }
 }
 
-/// The words that can be heard now. While no policy can be read nobody knows who has to approve, and where nothing could prove who has
+/// The words that can be evaluation now. While no policy can be read nobody knows who has to approve, and where nothing could prove who has
 /// nobody ever will: what lets a rollout go further waits.
-fn files<'d>(draft: &Draft<'d>, rule: Option<&Rule>, approvals: Approvals) -> Cow<'d, [DecisionFile]> {
+fn files<'d>(draft: &Draft<'d>, rule: Option<&ApprovalRule>, approvals: Approvals) -> Cow<'d, [DecisionFile]> {
     let all = &draft.input.decisions.filed;
     let unproven = draft.input.policy.unread || rule.is_some_and(|rule| rule.by == By::Nothing);
     if !unproven && approvals != Approvals::Wait {
         return Cow::Borrowed(all);
     }
     let waits = |action: &DecisionAction| if unproven { loosens(action) } else { requests::kind(action).is_some() };
-    let restricts = |file: &&DecisionFile| file.decision.as_ref().is_ok_and(|word| !waits(&word.action));
+    let restricts = |file: &&DecisionFile| file.decision.as_ref().is_ok_and(|accepted| !waits(&accepted.action));
     all.iter().filter(restricts).cloned().collect()
 }
 
-fn one(draft: &mut Draft<'_>, action: &DecisionAction, reason: Option<&str>, named: &RunId, asked: &mut Asked) {
+fn one(draft: &mut Draft<'_>, action: &DecisionAction, reason: Option<&str>, named: &RunId, requested: &mut Requested) {
     match action {
         DecisionAction::Approve { through } => {
             with_run(draft, |run| {
@@ -165,12 +175,12 @@ fn one(draft: &mut Draft<'_>, action: &DecisionAction, reason: Option<&str>, nam
             draft.aborted = Some(reason.map_or_else(|| said.to_owned(), |reason| format!("{said}: {reason}")));
         }
         DecisionAction::Retry => {
-            if matches!(draft.state.phase, Phase::Failed { standing: Standing::OnCandidate, .. }) {
+            if matches!(draft.state.phase, Phase::Failed { standing: Serving::OnCandidate, .. }) {
                 forward::retry_promotion(draft);
             }
             history::forgive(&mut draft.state, named);
         }
-        DecisionAction::Rollback => asked.rollback = Some(named.clone()),
+        DecisionAction::Rollback => requested.rollback = Some(named.clone()),
         DecisionAction::Adopt { .. } | DecisionAction::Delete { .. } => {}
     }
 }

@@ -1,13 +1,13 @@
-//! People's words, gates, and hands in the cluster.
+//! People's decisions, gates, and hands in the cluster.
 
 use super::manifests::{CANARY, QUICK, WINDOWED, id, set, set_with};
 use super::world::{MANAGER, World};
-use crate::gate::schedule::{Freeze, Window};
+use crate::gate::schedule::{FreezeSpan, Window};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::desired::Suspend;
 use crate::manifest::duration::Span;
 use crate::manifest::object::{Kind, OWNER};
-use crate::manifest::proof::{By, Rule};
+use crate::manifest::proof::{ApprovalRule, By};
 use crate::manifest::raw::Trust;
 use crate::plan::draft::RecordChange;
 use crate::plan::input::{Desired, MayStart};
@@ -36,7 +36,7 @@ fn c_14_a_closed_gate_keeps_the_weight_and_an_open_one_goes_on_from_there() {
 #[test]
 fn c_15_a_gate_that_closes_later_stops_no_step_that_was_entered() {
     let mut world = World::at_shift();
-    world.policy.freezes.insert("now".parse().unwrap(), Freeze { window: window("* * * * *"), tenants: [].into() });
+    world.policy.freezes.insert("now".parse().unwrap(), FreezeSpan { window: window("* * * * *"), tenants: [].into() });
     world.pass(66);
     world.pass(31);
     assert_eq!((world.phase().as_str(), world.image("podinfo")), ("Steady", Some("app:2")));
@@ -76,7 +76,7 @@ fn x_3_a_request_is_found_before_it_is_made() {
 fn every_unmet_condition_is_told() {
     let mut world = World::new(CANARY, "1");
     world.settle();
-    world.policy.freezes.insert("now".parse().unwrap(), Freeze { window: window("* * * * *"), tenants: [].into() });
+    world.policy.freezes.insert("now".parse().unwrap(), FreezeSpan { window: window("* * * * *"), tenants: [].into() });
     world.policy.may_start = MayStart::No { limit: 3 };
     world.want(CANARY, set("2"));
     world.suspend(Suspend::Yes);
@@ -355,7 +355,7 @@ fn what_covers_stables_pods_and_not_the_candidates_is_told_during_a_run_and_noth
 fn x_2_a_word_that_nothing_can_prove_waits_and_people_are_told_why() {
     let mut world = World::new(QUICK, "1");
     let approvers = ["ana".to_owned()].into();
-    world.policy.proof = Some(Rule { approvers, approvals: 1, trust: Trust::Reviews, by: By::Nothing });
+    world.policy.proof = Some(ApprovalRule { approvers, approvals: 1, trust: Trust::Reviews, by: By::Nothing });
     world.settle();
     for (action, waits) in [(DecisionAction::Hold, vec![]), (DecisionAction::Resume, vec!["ProofUnavailable"])] {
         let current = world.record().current();

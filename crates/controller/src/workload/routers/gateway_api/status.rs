@@ -1,7 +1,7 @@
 //! Whether gateways have taken a route over.
 
 use crate::manifest::object::{Object, items};
-use crate::workload::routers::Standing;
+use crate::workload::routers::RouteStatus;
 use serde_json::Value;
 
 /// Reasons of a negative condition that pass by themselves: the gateway has not looked yet, or its cache has not seen
@@ -17,13 +17,13 @@ const UNNUMBERED: &str = "linkerd.io/policy-controller";
 
 /// Whether every parent of the route has it in force: Accepted and ResolvedRefs for the present generation, from one of
 /// the controllers that speak for that parent. An older status says nothing (requirement X-15).
-pub(super) fn standing(live: &Object) -> Standing {
+pub(super) fn status(live: &Object) -> RouteStatus {
     let Some(generation) = live.generation() else {
-        return Standing::Unknown { why: "the route has no generation".to_owned() };
+        return RouteStatus::Unknown { why: "the route has no generation".to_owned() };
     };
     let mut parents = items(&live.value()["spec"], "parentRefs").peekable();
     if parents.peek().is_none() {
-        return Standing::Unknown {
+        return RouteStatus::Unknown {
             why: "the route names no parent (spec.parentRefs), so no gateway speaks for it".into(),
         };
     }
@@ -33,7 +33,9 @@ pub(super) fn standing(live: &Object) -> Standing {
         let status = live.value().get("status").unwrap_or(&Value::Null);
         let entries = items(status, "parents").filter(|entry| identity(&entry["parentRef"], namespace) == key);
         let best = entries.map(|entry| judge(entry, generation)).min_by_key(best_first);
-        best.unwrap_or_else(|| Standing::NotYet { why: format!("no gateway controller speaks for parent {}", key[3]) })
+        best.unwrap_or_else(|| RouteStatus::NotYet {
+            why: format!("no gateway controller speaks for parent {}", key[3]),
+        })
     });
     verdicts.max_by_key(worst_last).expect("a verdict, because there is at least one parent")
 }
@@ -53,28 +55,28 @@ fn identity(parent: &Value, namespace: &str) -> [String; 6] {
     ]
 }
 
-fn best_first(standing: &Standing) -> u8 {
+fn best_first(standing: &RouteStatus) -> u8 {
     match standing {
-        Standing::Effective => 0,
-        Standing::Refused { .. } => 1,
-        Standing::Barred { .. } => 2,
-        Standing::NotYet { .. } => 3,
-        Standing::Unknown { .. } => 4,
+        RouteStatus::Effective => 0,
+        RouteStatus::Refused { .. } => 1,
+        RouteStatus::Barred { .. } => 2,
+        RouteStatus::NotYet { .. } => 3,
+        RouteStatus::Unknown { .. } => 4,
     }
 }
 
-fn worst_last(standing: &Standing) -> u8 {
+fn worst_last(standing: &RouteStatus) -> u8 {
     match standing {
-        Standing::Effective => 0,
-        Standing::NotYet { .. } => 1,
-        Standing::Unknown { .. } => 2,
-        Standing::Barred { .. } => 3,
-        Standing::Refused { .. } => 4,
+        RouteStatus::Effective => 0,
+        RouteStatus::NotYet { .. } => 1,
+        RouteStatus::Unknown { .. } => 2,
+        RouteStatus::Barred { .. } => 3,
+        RouteStatus::Refused { .. } => 4,
     }
 }
 
 /// What one controller says for one parent.
-fn judge(entry: &Value, generation: i64) -> Standing {
+fn judge(entry: &Value, generation: i64) -> RouteStatus {
     let condition = |name: &str| items(entry, "conditions").find(|c| c["type"] == name);
     let by = entry["controllerName"].as_str().unwrap_or("a gateway controller");
     let (mut waits, mut barred) = (None, None);
@@ -101,12 +103,12 @@ fn judge(entry: &Value, generation: i64) -> Standing {
         } else if name == "Accepted" && OWN.contains(&reason) {
             barred = Some(why);
         } else {
-            return Standing::Refused { why };
+            return RouteStatus::Refused { why };
         }
     }
     match (barred, waits) {
-        (Some(why), _) => Standing::Barred { why },
-        (None, Some(why)) => Standing::NotYet { why },
-        (None, None) => Standing::Effective,
+        (Some(why), _) => RouteStatus::Barred { why },
+        (None, Some(why)) => RouteStatus::NotYet { why },
+        (None, None) => RouteStatus::Effective,
     }
 }

@@ -73,7 +73,7 @@ struct Stop<'a> {
 }
 
 impl Stop<'_> {
-    /// Whose word it takes.
+    /// Whose decision it takes.
     fn asks(&self) -> Vec<String> {
         let asks = self.before.iter().flat_map(|step| {
             let Gates { approval, window: _, webhook, job } = &step.before;

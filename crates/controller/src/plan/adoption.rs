@@ -1,15 +1,15 @@
-//! Adoption: what is live becomes the stable version, by a person's word (design §6).
+//! Adoption: what is live becomes the stable version, by a person's decision (design §6).
 //!
 //! The set that is made of it has the files of the set that main wants, so that going back to it undoes a change on main
 //! file by file; what of an object the API server, or a controller, has filled in is in none of them.
 
-use super::adopt::{self, Against, FirstSight, is_derived};
+use super::adopt::{self, Against, Bootstrap, is_derived};
 use super::context::Context;
 use super::draft::Draft;
 use super::evidence::Need;
 use super::input::Input;
 use super::report::{Reason, Wait};
-use crate::gate::decisions::Word;
+use crate::gate::decisions::Accepted;
 use crate::manifest::canonical::canonical;
 use crate::manifest::desired::{Rollout, Router, Set};
 use crate::manifest::files::RepoPath;
@@ -47,12 +47,12 @@ pub fn offer(context: &Context<'_>, rollout: &Rollout, wait: Wait) -> Wait {
 /// What is still in the way of an adoption: waits, and dry runs to be asked.
 pub type InTheWay = (Vec<Wait>, Vec<Need>);
 
-/// Follows a person's word: what is live becomes the stable version, if it still is what the word was about, and if the API
+/// Follows a person's decision: what is live becomes the stable version, if it still is what the decision was about, and if the API
 /// server says that nothing of it would change.
 ///
 /// # Errors
-/// What is in the way. The word is not counted then.
-pub fn adopt(draft: &mut Draft<'_>, rollout: &Rollout, posture: &Posture, word: Word) -> Result<(), InTheWay> {
+/// What is in the way. The decision is not counted then.
+pub fn adopt(draft: &mut Draft<'_>, rollout: &Rollout, posture: &Posture, accepted: Accepted) -> Result<(), InTheWay> {
     let differs = |why: String| (vec![Wait::new(Reason::AdoptionDiffers, why)], Vec::new());
     let set = Arc::new(live_set(&draft.context(&rollout.plan, None, None), rollout).map_err(differs)?);
     let stable = Role { set: set.id.clone(), ..posture.stable.clone() };
@@ -62,14 +62,14 @@ pub fn adopt(draft: &mut Draft<'_>, rollout: &Rollout, posture: &Posture, word: 
     let input = Input { sets, ..draft.input.clone() };
     let context = Context { input: &input, ..draft.context(&rollout.plan, None, None) };
     match adopt::first_sight(&context, &posture, Against::ItsOwnLive) {
-        Ok(FirstSight::Clear) => {}
-        Ok(FirstSight::Wait(waits, needs)) => return Err((waits, needs)),
-        Ok(FirstSight::Refused(why)) => {
+        Ok(Bootstrap::Clear) => {}
+        Ok(Bootstrap::Wait(waits, needs)) => return Err((waits, needs)),
+        Ok(Bootstrap::Refused(why)) => {
             return Err(differs(format!("the API server does not take what is live: {why}")));
         }
         Err(error) => return Err(differs(error.to_string())),
     }
-    draft.count(word.consumed);
+    draft.count(accepted.consumed);
     draft.state.promoted = Some(Promoted {
         set: set.id.clone(),
         revision: set.revision.clone(),
@@ -154,9 +154,8 @@ fn fit(target: &Object) -> Result<(), String> {
 /// A live route that does not lead to the rollout's Service would be split, and nobody would reach the candidate.
 fn led_to(context: &Context<'_>, rollout: &Rollout, set: &Set) -> Result<(), String> {
     let Some(router) = rollout.plan.traffic.as_ref().map(|traffic| &traffic.router) else { return Ok(()) };
-    let carriers = routers::carriers(router, context.namespace(), &rollout.plan.target.name);
-    let Some(route) = carriers.first().filter(|_| router.route().is_some()).and_then(|name| set.objects.get(name))
-    else {
+    let routes = routers::routes(router, context.namespace(), &rollout.plan.target.name);
+    let Some(route) = routes.first().filter(|_| router.route().is_some()).and_then(|name| set.objects.get(name)) else {
         return Ok(());
     };
     let split = crate::record::posture::Split { weight: crate::manifest::ids::Percent::ALL, ..Default::default() };

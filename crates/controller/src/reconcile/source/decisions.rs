@@ -1,6 +1,6 @@
-//! The decisions branch: people's words, by rollout.
+//! The decisions branch: people's decisions, by rollout.
 
-use super::state::Records;
+use super::state::LoadedRecords;
 use crate::gate::decisions::DecisionFile;
 use crate::git::{Brought, GitError, Leaf, Person, Store};
 use crate::manifest::decision::{self, DecisionAction};
@@ -15,18 +15,18 @@ type There = Arc<BTreeSet<(RepoPath, BlobId)>>;
 /// What the rollouts' directories hold.
 type Filed = BTreeMap<RolloutId, Arc<Vec<DecisionFile>>>;
 
-/// People's words at one tip.
+/// People's decisions at one tip.
 #[derive(Debug, Clone, Default)]
-pub struct Words {
+pub struct FiledDecisions {
     tip: Option<CommitId>,
     filed: Filed,
     /// Why a directory cannot be read, of a rollout, of a namespace, or (without a name) of all.
     unreadable: BTreeMap<String, String>,
-    /// What was there when the open (else the last) run of a rollout started, for rollouts with words.
+    /// What was there when the open (else the last) run of a rollout started, for rollouts with decisions.
     at_start: BTreeMap<RolloutId, There>,
 }
 
-impl Words {
+impl FiledDecisions {
     /// What is said about a rollout.
     #[must_use]
     pub fn about(&self, id: &RolloutId) -> Decisions {
@@ -64,8 +64,8 @@ impl Words {
     /// The runs that people want to go back to.
     pub(super) fn rollbacks(&self, id: &RolloutId) -> impl Iterator<Item = &RunId> {
         let files = self.filed.get(id).into_iter().flat_map(|files| files.iter());
-        let words = files.filter_map(|file| file.decision.as_ref().ok());
-        words.filter(|word| word.action == DecisionAction::Rollback).map(|word| &word.run)
+        let decisions = files.filter_map(|file| file.decision.as_ref().ok());
+        decisions.filter(|decision| decision.action == DecisionAction::Rollback).map(|decision| &decision.run)
     }
 }
 
@@ -79,14 +79,14 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// Reads the words at `tip`; of rollouts with words also what was there when their run started.
+    /// Reads the decisions at `tip`; of rollouts with decisions also what was there when their run started.
     pub(super) async fn read(
         &mut self,
         store: &Store,
         tip: Option<&CommitId>,
-        records: &Records,
+        records: &LoadedRecords,
         ourselves: &Person,
-    ) -> Result<Words, GitError> {
+    ) -> Result<FiledDecisions, GitError> {
         if self.tip.as_ref() != tip {
             (self.filed, self.unreadable) = match tip {
                 Some(tip) => self.filed_at(store, tip, ourselves).await?,
@@ -109,10 +109,15 @@ impl Cache {
             at_start.insert(id.clone(), there);
         }
         self.there.retain(|key, _| asked.contains(key));
-        Ok(Words { tip: tip.cloned(), filed: self.filed.clone(), unreadable: self.unreadable.clone(), at_start })
+        Ok(FiledDecisions {
+            tip: tip.cloned(),
+            filed: self.filed.clone(),
+            unreadable: self.unreadable.clone(),
+            at_start,
+        })
     }
 
-    /// What each directory holds; why one cannot be read. Of such a one no word is heard rather than some.
+    /// What each directory holds; why one cannot be read. Of such a one no decision is heard rather than some.
     async fn filed_at(
         &self,
         store: &Store,

@@ -2,21 +2,21 @@
 //! one clock. The controller that runs in it is the one that is shipped.
 
 use super::kube_api::KubeApi;
-use super::metrics::Metrics;
-use super::webhook::Webhook;
+use super::metrics::SimulatedMetrics;
+use super::webhook::SimulatedWebhook;
 use super::workloads::Controllers;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tidegate_controller::analysis::provider::Provider;
+use tidegate_controller::analysis::provider::ProviderClient;
 use tidegate_controller::cluster::client::Cluster;
 use tidegate_controller::cluster::connection::ClusterError;
-use tidegate_controller::forge::host::{Carrier, Pass};
+use tidegate_controller::forge::host::{HttpTransport, Pass};
 use tidegate_controller::git::{
-    Draft, Edit, Errand, Fate, FaultInjection, GitError, Logged, Person, Pushed, RefName, RemoteConfig, RemoteUrl,
-    Signing, Store, create_bare,
+    CommitDraft, CommitSigning, Edit, FaultInjection, GitError, Logged, Person, Pushed, RefName, RemoteCall,
+    RemoteConfig, RemoteFault, RemoteUrl, Store, create_bare,
 };
 use tidegate_controller::manifest::desired::Plan;
 use tidegate_controller::manifest::diagnostic::Diagnostic;
@@ -27,7 +27,7 @@ use tidegate_controller::manifest::team::Teams;
 use tidegate_controller::reconcile::clock::{Clock, Hand};
 use tidegate_controller::reconcile::controller::{self, Options, RunError, Waiting};
 use tidegate_controller::reconcile::evidence::Providers;
-use tidegate_controller::reconcile::world::World;
+use tidegate_controller::reconcile::world::Backends;
 use tidegate_controller::record::state::{RolloutState, Time};
 use tidegate_controller::record::store;
 use tokio::time::sleep;
@@ -51,7 +51,7 @@ spec:
 
 /// Why the world does not come to be, or cannot be changed.
 #[derive(Debug, thiserror::Error)]
-pub enum StageError {
+pub enum SimulationError {
     /// Git.
     #[error(transparent)]
     Git(#[from] GitError),
@@ -76,21 +76,21 @@ pub enum StageError {
 }
 
 /// A world.
-pub struct Stage {
+pub struct Simulation {
     /// The cluster.
     pub api: KubeApi,
     /// The time, as everybody in it sees it whose clock is right.
     pub clock: Clock,
     clocks: Mutex<BTreeMap<String, (Clock, Hand)>>,
     installation: Installation,
-    metrics: Arc<Metrics>,
+    metrics: Arc<SimulatedMetrics>,
     others: Providers,
     /// The provider `tester` of checks.
-    pub tester: Arc<Webhook>,
+    pub tester: Arc<SimulatedWebhook>,
     directory: PathBuf,
     person: Store,
     fault_injection: Arc<Mutex<Option<Arc<GitHook>>>>,
-    signing: Mutex<Option<Signing>>,
+    signing: Mutex<Option<CommitSigning>>,
     away: AtomicBool,
     host: Mutex<Option<GitHost>>,
 }
@@ -101,19 +101,20 @@ pub struct GitHost {
     /// What an installation would say of it.
     pub site: PullHost,
     /// What answers.
-    pub carrier: Carrier,
+    pub transport: HttpTransport,
 }
 
-type GitHook = dyn Fn(&str, &Errand) -> Fate + Send + Sync;
+type GitHook = dyn Fn(&str, &RemoteCall) -> RemoteFault + Send + Sync;
 
-impl Stage {
+impl Simulation {
     /// A world with an empty repository in `directory`, at that time.
     ///
     /// # Errors
     /// When the directory cannot be written.
-    pub fn new(directory: &Path, at: Time) -> Result<Self, StageError> {
+    pub fn new(directory: &Path, at: Time) -> Result<Self, SimulationError> {
         let name = "installation.yaml".parse().expect("a plain name");
-        let installation = installation::parse(&name, INSTALLATION.as_bytes()).map_err(StageError::Installation)?;
+        let installation =
+            installation::parse(&name, INSTALLATION.as_bytes()).map_err(SimulationError::Installation)?;
         let api = KubeApi::new(at);
         api.change(|world| {
             let served = installation.caps.namespaces().iter().map(Namespace::as_str);
@@ -121,7 +122,7 @@ impl Stage {
         });
         let repository = directory.join("fleet.git");
         create_bare(&repository)?;
-        let (metrics, tester) = (Arc::new(Metrics::default()), Arc::new(Webhook::default()));
+        let (metrics, tester) = (Arc::new(SimulatedMetrics::default()), Arc::new(SimulatedWebhook::default()));
         let person = Store::open(&directory.join("ana"), remote(&repository))?;
         let (clock, directory, fault_injection) = (Clock::set(at), directory.to_owned(), Arc::default());
         let (clocks, signing, host, others) = (Mutex::default(), Mutex::default(), Mutex::default(), Providers::new());
@@ -164,12 +165,12 @@ impl Stage {
     }
 
     /// Lets `hook` decide from now on what goes wrong between a controller, by its identity, and Git.
-    pub fn judge_git(&self, hook: impl Fn(&str, &Errand) -> Fate + Send + Sync + 'static) {
+    pub fn judge_git(&self, hook: impl Fn(&str, &RemoteCall) -> RemoteFault + Send + Sync + 'static) {
         *self.fault_injection.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(hook));
     }
 
     /// Controllers that start from now on sign the record, and believe none that nobody has signed.
-    pub fn sign(&self, signing: Signing) {
+    pub fn sign(&self, signing: CommitSigning) {
         *self.signing.lock().unwrap_or_else(PoisonError::into_inner) = Some(signing);
     }
 
@@ -181,9 +182,9 @@ impl Stage {
     /// The repository, as a controller of that identity reaches it.
     fn reached_by(&self, identity: &str) -> RemoteConfig {
         let (identity, fault_injection) = (identity.to_owned(), Arc::clone(&self.fault_injection));
-        let fate = move |errand: &Errand| {
+        let fate = move |errand: &RemoteCall| {
             let hook = fault_injection.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            hook.map_or(Fate::Pass, |hook| hook(&identity, errand))
+            hook.map_or(RemoteFault::Pass, |hook| hook(&identity, errand))
         };
         let signing = self.signing.lock().unwrap_or_else(PoisonError::into_inner).clone();
         RemoteConfig { fault_injection: Some(FaultInjection::new(fate)), signing, ..remote(&self.repository()) }
@@ -247,24 +248,24 @@ impl Stage {
         let instance = &self.installation.instance;
         let (metrics, tester) = (self.metrics.clone(), self.tester.clone());
         let mut providers = self.others.clone();
-        providers.insert("world".parse()?, Provider::Prometheus(metrics));
-        providers.insert("tester".parse()?, Provider::Webhook(tester));
+        providers.insert("world".parse()?, ProviderClient::Prometheus(metrics));
+        providers.insert("tester".parse()?, ProviderClient::Webhook(tester));
         let (clock, host) = (self.clock_of(identity), self.host.lock().unwrap_or_else(PoisonError::into_inner).clone());
         let now = clock.clone();
         let pass = host
             .as_ref()
-            .map(|GitHost { site, carrier }| Pass::over(carrier.clone(), site, Box::new(move || now.now())));
+            .map(|GitHost { site, transport }| Pass::over(transport.clone(), site, Box::new(move || now.now())));
         let mut installation = self.installation.clone();
-        let (site, carrier) = host.map(|GitHost { site, carrier }| (site, carrier)).unzip();
+        let (site, transport) = host.map(|GitHost { site, transport }| (site, transport)).unzip();
         installation.caps = installation.caps.with(Teams::on(site.as_ref()));
         installation.repository.forge = site;
-        let world = World {
+        let world = Backends {
             cluster: Cluster::over(self.api.caller(identity), home, instance).await?,
             store: Store::open(&self.directory.join(identity), self.reached_by(identity))?,
             providers,
             clock,
             pass,
-            carrier,
+            transport,
         };
         controller::run_in(world, &installation, &options, stop).await
     }
@@ -273,7 +274,7 @@ impl Stage {
     ///
     /// # Errors
     /// When Git does not take them.
-    pub async fn push(&self, files: &[(&str, &str)], subject: &str) -> Result<CommitId, StageError> {
+    pub async fn push(&self, files: &[(&str, &str)], subject: &str) -> Result<CommitId, SimulationError> {
         let main = RefName::branch("main")?;
         let edits =
             files.iter().map(|(path, text)| Ok((path.parse::<RepoPath>()?, Edit::Write(text.as_bytes().into()))));
@@ -285,10 +286,10 @@ impl Stage {
     ///
     /// # Errors
     /// `Absent` when there is no such request.
-    pub async fn merge(&self, request: &RefName) -> Result<CommitId, StageError> {
+    pub async fn merge(&self, request: &RefName) -> Result<CommitId, SimulationError> {
         let decisions = RefName::branch(&format!("tidegate/{}/decisions", self.installation.instance))?;
         let tips = self.fetched().await?;
-        let asked = tips.get(request).ok_or_else(|| StageError::Absent(request.to_string()))?;
+        let asked = tips.get(request).ok_or_else(|| SimulationError::Absent(request.to_string()))?;
         let files = self.person.files(asked, None).await?;
         let decided = match tips.get(&decisions) {
             Some(tip) => self.person.files(tip, None).await?,
@@ -306,7 +307,7 @@ impl Stage {
     ///
     /// # Errors
     /// When Git cannot be read.
-    pub async fn requests(&self) -> Result<BTreeMap<RefName, CommitId>, StageError> {
+    pub async fn requests(&self) -> Result<BTreeMap<RefName, CommitId>, SimulationError> {
         let prefix = format!("refs/heads/tidegate/{}/propose/", self.installation.instance);
         Ok(self.person.ls_refs(&[&prefix]).await?)
     }
@@ -315,7 +316,7 @@ impl Stage {
     ///
     /// # Errors
     /// When Git cannot be read.
-    pub async fn record(&self, rollout: &RolloutId) -> Result<Option<RolloutState>, StageError> {
+    pub async fn record(&self, rollout: &RolloutId) -> Result<Option<RolloutState>, SimulationError> {
         let state = RefName::branch(&format!("tidegate/{}/state", self.installation.instance))?;
         let tips = self.fetched().await?;
         let Some(tip) = tips.get(&state) else { return Ok(None) };
@@ -327,7 +328,7 @@ impl Stage {
     ///
     /// # Errors
     /// When Git cannot be read.
-    pub async fn plan(&self, record: &RolloutState) -> Result<Option<Plan>, StageError> {
+    pub async fn plan(&self, record: &RolloutState) -> Result<Option<Plan>, SimulationError> {
         let state = RefName::branch(&format!("tidegate/{}/state", self.installation.instance))?;
         let (tips, run) = (self.fetched().await?, record.run.as_ref());
         let (Some(tip), Some(run)) = (tips.get(&state), run) else { return Ok(None) };
@@ -339,7 +340,7 @@ impl Stage {
     ///
     /// # Errors
     /// When Git cannot be read.
-    pub async fn commits(&self, since: Option<&CommitId>) -> Result<Vec<Logged>, StageError> {
+    pub async fn commits(&self, since: Option<&CommitId>) -> Result<Vec<Logged>, SimulationError> {
         let state = RefName::branch(&format!("tidegate/{}/state", self.installation.instance))?;
         let tips = self.fetched().await?;
         let Some(tip) = tips.get(&state).filter(|tip| Some(*tip) != since) else { return Ok(Vec::new()) };
@@ -351,7 +352,7 @@ impl Stage {
         Ok(commits)
     }
 
-    async fn fetched(&self) -> Result<BTreeMap<RefName, CommitId>, StageError> {
+    async fn fetched(&self) -> Result<BTreeMap<RefName, CommitId>, SimulationError> {
         let tips = self.person.ls_refs(&["refs/heads/"]).await?;
         self.person.fetch(&tips).await?;
         Ok(tips)
@@ -362,16 +363,16 @@ impl Stage {
         branch: &RefName,
         edits: BTreeMap<RepoPath, Edit>,
         subject: &str,
-    ) -> Result<CommitId, StageError> {
+    ) -> Result<CommitId, SimulationError> {
         let parent = self.fetched().await?.get(branch).cloned();
         let author = Person { name: PERSON.0.to_owned(), email: PERSON.1.to_owned() };
         let (subject, body, time) = (subject.to_owned(), String::new(), self.clock.now());
-        let draft = Draft { parent: parent.clone(), edits, subject, body, author, time };
+        let draft = CommitDraft { parent: parent.clone(), edits, subject, body, author, time };
         let new = self.person.commit(draft).await?;
         match self.person.push(branch, parent.as_ref(), &new, None).await? {
             Pushed::Done { .. } => Ok(new),
             Pushed::Raced { .. } | Pushed::SourceMoved { .. } | Pushed::Rejected { .. } => {
-                Err(StageError::Moved(branch.clone()))
+                Err(SimulationError::Moved(branch.clone()))
             }
         }
     }

@@ -2,18 +2,18 @@
 //!
 //! All of them are looked at in the words of an HTTPRoute. What Flagger leaves of `nginx` leads to the Service itself.
 
-use super::{Routing, Words, gateway_api, routing};
+use super::{HttpRouteForm, Routing, gateway_api, routing};
 use crate::manifest::desired::Router;
 use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{Object, items_mut, section};
 use serde_json::Value;
 
-/// A carrier that leads to the Service's copy, as if it led to the Service itself, which leads to the same pods. What it says in
+/// A route that leads to the Service's copy, as if it led to the Service itself, which leads to the same pods. What it says in
 /// more words than it needs is left out: to be compared with another one, not to be written.
 #[must_use]
 pub fn without_copies(router: &Router, live: &Object, copy: &ObjectName) -> Object {
     let routing = routing(router);
-    let Some(Words { route: mut words, service }) = words(router, &*routing, live) else { return live.clone() };
+    let Some(HttpRouteForm { route: mut words, service }) = words(router, &*routing, live) else { return live.clone() };
     let namespace = live.reference().namespace.as_str();
     for backend in rules_of(&mut words).flat_map(|rule| items_mut(rule, "backendRefs")) {
         let said = |key: &str, value: &Value| match key {
@@ -33,19 +33,19 @@ pub fn without_copies(router: &Router, live: &Object, copy: &ObjectName) -> Obje
             }
         }
     }
-    routing.out_of_words(live, led)
+    routing.with_http_route(live, led)
 }
 
-/// What is written over a live carrier that leads to the copy, before `wanted` is.
+/// What is written over a live route that leads to the copy, before `wanted` is.
 #[must_use]
 pub fn next(router: &Router, wanted: &Object, live: &Object, copy: &ObjectName) -> Option<Object> {
     let routing = routing(router);
     let live = words(router, &*routing, live)?;
-    let next = gateway_api::next(&routing.in_words(wanted)?.route, &live.route, live.service, copy)?;
-    Some(routing.out_of_words(wanted, next))
+    let next = gateway_api::next(&routing.as_http_route(wanted)?.route, &live.route, live.service, copy)?;
+    Some(routing.with_http_route(wanted, next))
 }
 
-/// Whether a live carrier names both the Service and its copy.
+/// Whether a live route names both the Service and its copy.
 #[must_use]
 pub fn names_both(router: &Router, live: &Object, copy: &ObjectName) -> bool {
     let routing = routing(router);
@@ -57,9 +57,9 @@ fn rules_of(words: &mut Object) -> impl Iterator<Item = &mut Value> {
 }
 
 /// The object in the words of an HTTPRoute, if it is the router's route.
-fn words<'a>(router: &Router, routing: &'a dyn Routing, live: &Object) -> Option<Words<'a>> {
+fn words<'a>(router: &Router, routing: &'a dyn Routing, live: &Object) -> Option<HttpRouteForm<'a>> {
     let reference = live.reference();
-    (router.route() == Some((reference.kind, &reference.name))).then(|| routing.in_words(live))?
+    (router.route() == Some((reference.kind, &reference.name))).then(|| routing.as_http_route(live))?
 }
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
 //! First sight: from nothing to Steady(Initialized).
 
-use super::adopt::{self, Against, FirstSight};
+use super::adopt::{self, Against, Bootstrap};
+use super::adoption;
 use super::converge::{Drift, StableFirst};
+use super::decisions::Requested;
 use super::draft::{Draft, Manner};
 use super::evidence::Need;
 use super::floor;
 use super::input::{Desired, Input};
 use super::missing;
 use super::report::{Reason, Wait};
-use super::takeover;
-use super::words::Asked;
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::desired::Rollout;
 use crate::manifest::ids::RunId;
@@ -18,7 +18,7 @@ use crate::record::history;
 use crate::record::posture::{Naming, Posture, Role, Size, Split};
 use crate::record::schema::KIND;
 use crate::record::state::{
-    Clock, Deletions, Governed, Outcome, Phase, Promoted, Rest, RoleName, RolloutState, Source, Standing,
+    Deletions, Governed, Outcome, Phase, Promoted, Rest, RoleName, RolloutState, Serving, SetSource, StepClock,
 };
 use crate::record::unknown::Unknown;
 use std::collections::BTreeMap;
@@ -37,10 +37,10 @@ pub fn blank(input: &Input, rollout: &Rollout) -> RolloutState {
         metadata: input.id.clone(),
         writer: input.me.clone(),
         seq: 0,
-        source: Source { commit: input.main.clone(), path: rollout.path.clone() },
+        source: SetSource { commit: input.main.clone(), path: rollout.path.clone() },
         next_run: 1,
         promoted: None,
-        phase: Phase::Initializing(Clock::entered(input.now)),
+        phase: Phase::Initializing(StepClock::entered(input.now)),
         run: None,
         last_run: None,
         clusters: BTreeMap::new(),
@@ -67,7 +67,7 @@ fn posture_of(draft: &Draft<'_>, rollout: &Rollout) -> Posture {
 }
 
 /// Brings stable up; no gates but freeze, suspend and brake.
-pub fn initialize(draft: &mut Draft<'_>, asked: &Asked) {
+pub fn initialize(draft: &mut Draft<'_>, asked: &Requested) {
     let Desired::Wanted(rollout) = &draft.input.desired else {
         if let Desired::Gone = draft.input.desired {
             draft.leave("removed from main");
@@ -92,7 +92,7 @@ enum Ours {
     Lost,
 }
 
-fn look(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: Posture, ours: Ours, asked: &Asked) {
+fn look(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: Posture, ours: Ours, asked: &Requested) {
     draft.naming = posture.naming.clone();
     let mut waits = super::entry::barred(draft);
     waits.extend(floor::first(draft, rollout));
@@ -111,12 +111,12 @@ fn look(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: Posture, ours: O
     let sight = adopt::first_sight(&draft.context(&rollout.plan, None, None), &posture, Against::Live);
     match sight {
         Err(error) => draft.waits.push(Wait::new(Reason::Rejected, error.to_string())),
-        Ok(FirstSight::Wait(waits, needs)) => differ(draft, rollout, &posture, asked, waits, needs),
-        Ok(FirstSight::Refused(why)) => refuse(draft, rollout, why),
-        Ok(FirstSight::Clear) if !complete => {}
-        Ok(FirstSight::Clear) => {
+        Ok(Bootstrap::Wait(waits, needs)) => differ(draft, rollout, &posture, asked, waits, needs),
+        Ok(Bootstrap::Refused(why)) => refuse(draft, rollout, why),
+        Ok(Bootstrap::Clear) if !complete => {}
+        Ok(Bootstrap::Clear) => {
             draft.allow(posture);
-            draft.state.phase = Phase::Initializing(Clock::entered(draft.now()));
+            draft.state.phase = Phase::Initializing(StepClock::entered(draft.now()));
             draft.note("nothing is in the way");
             draft.wake(draft.now());
         }
@@ -138,22 +138,21 @@ fn differ(
     draft: &mut Draft<'_>,
     rollout: &Rollout,
     posture: &Posture,
-    asked: &Asked,
+    asked: &Requested,
     waits: Vec<Wait>,
     needs: Vec<Need>,
 ) {
     let context = draft.context(&rollout.plan, None, None);
-    let mut waits: Vec<Wait> = waits.into_iter().map(|wait| takeover::offer(&context, rollout, wait)).collect();
+    let mut waits: Vec<Wait> = waits.into_iter().map(|wait| adoption::offer(&context, rollout, wait)).collect();
     let live = waits.iter().find_map(|wait| wait.live.as_ref());
-    let meant = asked
-        .adopt
-        .clone()
-        .filter(|word| matches!(&word.decision.action, DecisionAction::Adopt { live: meant } if Some(meant) == live));
-    if let Some(word) = meant {
-        match takeover::adopt(draft, rollout, posture, word) {
+    let meant = asked.adopt.clone().filter(
+        |accepted| matches!(&accepted.decision.action, DecisionAction::Adopt { live: meant } if Some(meant) == live),
+    );
+    if let Some(accepted) = meant {
+        match adoption::adopt(draft, rollout, posture, accepted) {
             Ok(()) => return,
             Err((others, needs)) => {
-                // The record has to go on saying what the word is about.
+                // The record has to go on saying what the decision is about.
                 let (same, others): (Vec<_>, Vec<_>) =
                     others.into_iter().partition(|wait| wait.reason == Reason::AdoptionDiffers);
                 for wait in waits.iter_mut().filter(|wait| wait.live.is_some()) {
@@ -191,7 +190,7 @@ fn bring_up(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: &Posture) {
         run: RunId::zero(),
         commit: Some(draft.input.main.clone()),
         path: Some(rollout.path.clone()),
-        decided: Some(Source { commit: draft.input.main.clone(), path: rollout.path.clone() }),
+        decided: Some(SetSource { commit: draft.input.main.clone(), path: rollout.path.clone() }),
         at: draft.now(),
     });
     draft.enter(Phase::Steady { how: Rest::Initialized, since: draft.now() }, "initialized");
@@ -202,7 +201,7 @@ fn refuse(draft: &mut Draft<'_>, rollout: &Rollout, why: String) {
     let (revision, now) = (rollout.set.revision.clone(), draft.now());
     history::refuse(&mut draft.state, revision, RunId::zero(), Outcome::Failed, &why, now);
     let what = format!("refused at first sight: {why}");
-    draft.enter(Phase::Failed { why, since: now, standing: Standing::Stable }, what);
+    draft.enter(Phase::Failed { why, since: now, standing: Serving::Stable }, what);
 }
 
 /// Failed at first sight.
@@ -211,5 +210,5 @@ pub fn again(draft: &mut Draft<'_>, rollout: &Rollout) {
         draft.waits.push(wait);
         return;
     }
-    draft.enter(Phase::Initializing(Clock::entered(draft.now())), "first sight again");
+    draft.enter(Phase::Initializing(StepClock::entered(draft.now())), "first sight again");
 }

@@ -1,7 +1,7 @@
 //! What gateways say of a route, and what that comes to.
 
 use super::*;
-use crate::workload::routers::Standing;
+use crate::workload::routers::RouteStatus;
 
 fn condition(kind: &str, status: &str, reason: &str, generation: i64) -> Value {
     json!({"type": kind, "status": status, "reason": reason, "message": "words", "observedGeneration": generation})
@@ -25,12 +25,12 @@ fn stands(parents: Value, statuses: Value) -> &'static str {
         "web",
         json!({"metadata": {"generation": 2}, "spec": {"parentRefs": parents}, "status": {"parents": statuses}}),
     );
-    match standing(&live) {
-        Standing::NotYet { .. } => "not yet",
-        Standing::Effective => "effective",
-        Standing::Refused { .. } => "refused",
-        Standing::Barred { .. } => "barred",
-        Standing::Unknown { .. } => "unknown",
+    match route_status(&live) {
+        RouteStatus::NotYet { .. } => "not yet",
+        RouteStatus::Effective => "effective",
+        RouteStatus::Refused { .. } => "refused",
+        RouteStatus::Barred { .. } => "barred",
+        RouteStatus::Unknown { .. } => "unknown",
     }
 }
 
@@ -164,5 +164,5 @@ fn a_refusal_carries_the_gateways_words() {
         json!({"metadata": {"generation": 2}, "spec": {"parentRefs": [{"name": "gw"}]}, "status": {"parents": [parent("gw", conditions)]}}),
     );
     let why = "example.org/gw: Accepted=False (UnsupportedValue): words".to_owned();
-    assert_eq!(standing(&live), Standing::Refused { why });
+    assert_eq!(route_status(&live), RouteStatus::Refused { why });
 }

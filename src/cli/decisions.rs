@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::repository::Repository;
-use crate::gate::decisions::{DecisionFile, Hearing, Ignored, hear};
+use crate::gate::decisions::{DecisionFile, EvaluationInput, Ignored, evaluate};
 use crate::manifest::decision;
 use crate::manifest::diagnostic::Diagnostic;
 use crate::manifest::duration::Span;
@@ -41,7 +41,7 @@ pub(super) async fn about(repository: &Repository, record: &Record) -> Result<De
 /// What the controller would not count of these.
 #[must_use]
 pub(super) fn judge(record: &Record, decisions: &Decisions, now: Time) -> Vec<Ignored> {
-    let hearing = Hearing {
+    let input = EvaluationInput {
         record: &record.state,
         plan: record.plan.as_ref(),
         files: &decisions.filed,
@@ -52,7 +52,7 @@ pub(super) fn judge(record: &Record, decisions: &Decisions, now: Time) -> Vec<Ig
         verifier: None,
         now,
     };
-    hear(&hearing).ignored
+    evaluate(&input).ignored
 }
 
 /// Decision files as values.

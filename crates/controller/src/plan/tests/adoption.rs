@@ -1,4 +1,4 @@
-//! Adoption: what is live becomes the stable version, by a person's word about just that.
+//! Adoption: what is live becomes the stable version, by a person's decision about just that.
 
 use super::manifests::{CANARY, filed, primary, set, set_with};
 use super::service::{SERVICE, alias, pods, to, version};
