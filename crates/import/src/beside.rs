@@ -2,7 +2,7 @@
 
 use super::argo;
 use super::draft::Draft;
-use super::fields::Fate;
+use super::fields::Outcome;
 use super::input::{Document, Input};
 use super::undone::{Around, undone};
 use super::{live, yaml};
@@ -15,9 +15,9 @@ pub(super) struct Beside {
     /// Its text, if it stands there.
     pub text: Option<String>,
     /// What becomes of it.
-    pub fate: Fate,
+    pub outcome: Outcome,
     /// Where it is, or why not.
-    pub told: String,
+    pub note: String,
 }
 
 /// The text of a manifest without the line that says its number of pods, word for word else, if that is all that is changed.
@@ -36,8 +36,8 @@ pub(super) fn manifest(document: &Document, draft: &Draft, input: &Input) -> Bes
     let (mut value, mut changes) = (live::value(document), Vec::new());
     if let (Some(second), Some(kind)) = (&draft.second, document.manifest()) {
         if kind == Kind::Service && document.name == *second {
-            let told = "each run makes the Service of the new version itself, as a copy of the stable one".to_owned();
-            return Beside { text: None, fate: Fate::DoneOtherwise, told };
+            let note = "each run makes the Service of the new version itself, as a copy of the stable one".to_owned();
+            return Beside { text: None, outcome: Outcome::DoneOtherwise, note };
         }
         if let Some(cut) = argo::without(&value, kind, second) {
             value = cut;
@@ -47,8 +47,8 @@ pub(super) fn manifest(document: &Document, draft: &Draft, input: &Input) -> Bes
     changes.extend(undone(&mut value, &Around { document, draft, input }));
     let file = draft.manifests();
     if changes.is_empty() {
-        return Beside { text: Some(document.text.clone()), fate: Fate::Imported, told: file };
+        return Beside { text: Some(document.text.clone()), outcome: Outcome::Imported, note: file };
     }
     let text = unnumbered(document, &value).unwrap_or_else(|| yaml::written(&value));
-    Beside { text: Some(text), fate: Fate::Differs, told: format!("{file}, {}", changes.join("; ")) }
+    Beside { text: Some(text), outcome: Outcome::Differs, note: format!("{file}, {}", changes.join("; ")) }
 }

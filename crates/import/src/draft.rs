@@ -1,6 +1,6 @@
 //! What is made of the input: rollouts with their manifests, and what the Installation has to know.
 
-use super::fields::Told;
+use super::fields::Note;
 use super::input::Document;
 use super::yaml::written;
 use serde::Serialize;
@@ -64,7 +64,7 @@ pub struct Imported {
     /// Below `spec.providers` of the Installation: whom the checks ask.
     pub providers: BTreeMap<String, Value>,
     /// What became of each field of the input.
-    pub fields: Vec<Told>,
+    pub fields: Vec<Note>,
 }
 
 /// Whom checks ask, by the names that they use.

@@ -17,7 +17,7 @@ mod yaml;
 
 use draft::Draft;
 pub use draft::{Expected, Imported, Made, Refused};
-pub use fields::{Fate, Told};
+pub use fields::{Note, Outcome};
 pub use input::MOST_FILES;
 use input::{Document, Input};
 pub use live::commands as from_cluster;
@@ -76,9 +76,9 @@ pub fn converted(
 }
 
 /// One line of a tool's tables: the kind of object, the field with all below it, what becomes of it, and where it goes or why not.
-pub type Line = (&'static str, &'static str, Fate, &'static str);
+pub type Line = (&'static str, &'static str, Outcome, &'static str);
 
-/// All that is known of a tool's fields, for the documents; [`Told`] may say something else of a single one.
+/// All that is known of a tool's fields, for the documents; [`Note`] may say something else of a single one.
 #[must_use]
 pub fn lines(tool: Tool) -> Vec<Line> {
     let tables = match tool {
@@ -88,7 +88,7 @@ pub fn lines(tool: Tool) -> Vec<Line> {
     };
     let every = [("every object", fields::OBJECT)];
     let all = every.iter().chain(tables);
-    all.flat_map(|(kind, rows)| rows.iter().map(|&(path, fate, text)| (*kind, path, fate, text))).collect()
+    all.flat_map(|(kind, rows)| rows.iter().map(|&(path, outcome, text)| (*kind, path, outcome, text))).collect()
 }
 
 /// Each router of a tool, what it becomes here, and what its metrics become, for the documents.
@@ -107,25 +107,25 @@ fn merge(
     group: Option<&str>,
     mut drafts: Vec<Draft>,
     providers: draft::Providers,
-    mut fields: Vec<Told>,
+    mut fields: Vec<Note>,
 ) -> Imported {
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
     tell_apart(&mut drafts);
     drafts.iter().for_each(|draft| tell_names(draft, &mut fields));
     for document in input.documents.iter().filter(|document| Some(document.group()) != group) {
-        let (fate, text) = match owner(document, &drafts) {
+        let (outcome, text) = match owner(document, &drafts) {
             Ok(draft) => {
-                let beside::Beside { text, fate, told } = beside::manifest(document, draft, input);
+                let beside::Beside { text, outcome, note } = beside::manifest(document, draft, input);
                 texts.entry(draft.manifests()).or_default().extend(text);
-                (fate, told)
+                (outcome, note)
             }
-            Err(told) => told,
+            Err(note) => note,
         };
-        fields.extend(told_whole(document, fate, text));
+        fields.extend(whole(document, outcome, text));
     }
     for document in &input.made {
         let (maker, Document { kind, name, .. }) = (live::maker(document, group).unwrap_or_default(), document);
-        fields.extend(told_whole(document, Fate::NotNeeded, format!("{kind} {name}: {maker}, and it is no manifest")));
+        fields.extend(whole(document, Outcome::NotNeeded, format!("{kind} {name}: {maker}, and it is no manifest")));
     }
     let mut imported = Imported { providers: providers.all(), ..Imported::default() };
     for draft in &drafts {
@@ -156,40 +156,40 @@ fn merge(
 }
 
 /// What is said of a rollout that has no check: a version that fails only its users would be promoted.
-fn unmeasured(document: &Document, draft: &Draft) -> Vec<Told> {
+fn unmeasured(document: &Document, draft: &Draft) -> Vec<Note> {
     let checked = draft.phases.iter().map(|phase| &phase.checks).chain([&draft.promotion.checks]);
     if checked.into_iter().any(|checks| !checks.is_empty()) {
         return Vec::new();
     }
     let text =
         "no check is imported: nothing but its pods' readiness takes the new version back, until you write spec.checks";
-    told_whole(document, Fate::Differs, text.to_owned())
+    whole(document, Outcome::Differs, text.to_owned())
 }
 
 /// What becomes of an object as a whole.
-fn told_whole(document: &Document, fate: Fate, text: String) -> Vec<Told> {
+fn whole(document: &Document, outcome: Outcome, text: String) -> Vec<Note> {
     let mut notes = fields::Notes::default();
-    notes.say(&document.root(), fate, text);
-    fields::told(document, &[], &notes)
+    notes.say(&document.root(), outcome, text);
+    fields::note(document, &[], &notes)
 }
 
 /// What becomes of an object of the tool that is no rollout itself, with what the rollouts that refer to it said of it.
-fn told_of_other(document: &Document, tables: &[(&str, &[fields::Row])], notes: Option<fields::Notes>) -> Vec<Told> {
+fn notes_of_other(document: &Document, tables: &[(&str, &[fields::Row])], notes: Option<fields::Notes>) -> Vec<Note> {
     let rows = tables.iter().find(|(kind, _)| *kind == document.kind).map(|(_, rows)| *rows);
     let is_used = notes.is_some();
     let mut notes = notes.unwrap_or_default();
     match rows {
         None => notes.say(
             &document.root(),
-            Fate::DoneOtherwise,
+            Outcome::DoneOtherwise,
             "objects of this kind are not imported: leave it where it is",
         ),
         Some(_) if document.kind.ends_with("Template") && !is_used => {
-            notes.say(&document.at("/spec"), Fate::NotNeeded, "no check that was imported refers to it");
+            notes.say(&document.at("/spec"), Outcome::NotNeeded, "no check that was imported refers to it");
         }
         Some(_) => {}
     }
-    fields::told(document, &[fields::OBJECT, rows.unwrap_or_default()], &notes)
+    fields::note(document, &[fields::OBJECT, rows.unwrap_or_default()], &notes)
 }
 
 /// Two rollouts never share a file: of two objects with one name the later one gets another.
@@ -203,23 +203,23 @@ fn tell_apart(drafts: &mut [Draft]) {
 }
 
 /// Says of a name or a namespace that it is another one here.
-fn tell_names(draft: &Draft, fields: &mut [Told]) {
+fn tell_names(draft: &Draft, fields: &mut [Note]) {
     let draft::Origin { file, line, namespace, name } = &draft.origin;
     for (path, was, is) in [("metadata.name", name, &draft.name), ("metadata.namespace", namespace, &draft.namespace)] {
-        let mut here = fields.iter_mut().filter(|told| told.file == *file && told.line >= *line);
-        if let Some(told) = here.find(|told| told.path == path).filter(|_| was != is) {
-            told.fate = Fate::Differs;
-            told.text =
+        let mut here = fields.iter_mut().filter(|note| note.file == *file && note.line >= *line);
+        if let Some(note) = here.find(|note| note.path == path).filter(|_| was != is) {
+            note.outcome = Outcome::Differs;
+            note.text =
                 format!("{path}: {is}, as a rollout's is of lower-case letters, digits and dashes, and no other's");
         }
     }
 }
 
 /// The rollout that a manifest belongs to: the one that refers to it, else the only one of its namespace.
-fn owner<'a>(document: &Document, drafts: &'a [Draft]) -> Result<&'a Draft, (Fate, String)> {
+fn owner<'a>(document: &Document, drafts: &'a [Draft]) -> Result<&'a Draft, (Outcome, String)> {
     let Some(kind) = document.manifest() else {
         let text = "objects of this kind cannot stand beside a rollout: leave it where it is";
-        return Err((Fate::DoneOtherwise, text.to_owned()));
+        return Err((Outcome::DoneOtherwise, text.to_owned()));
     };
     let near: Vec<&Draft> = drafts.iter().filter(|draft| draft.namespace == document.namespace).collect();
     let scaled = document.at("/spec/scaleTargetRef/name");
@@ -231,11 +231,12 @@ fn owner<'a>(document: &Document, drafts: &'a [Draft]) -> Result<&'a Draft, (Fat
         (Some(draft), _) => Ok(draft),
         (None, [one]) => Ok(one),
         (None, []) => {
-            Err((Fate::DoneOtherwise, "no rollout is imported in its namespace: leave it where it is".to_owned()))
+            Err((Outcome::DoneOtherwise, "no rollout is imported in its namespace: leave it where it is".to_owned()))
         }
-        (None, _) => {
-            Err((Fate::DoneOtherwise, "no rollout refers to it: put it beside the one that it belongs to".to_owned()))
-        }
+        (None, _) => Err((
+            Outcome::DoneOtherwise,
+            "no rollout refers to it: put it beside the one that it belongs to".to_owned(),
+        )),
     }
 }
 

@@ -4,7 +4,7 @@ use super::baseline::{self, Asked, LATEST, POD, STABLE};
 use super::fields::PROVIDER;
 use super::{GROUP, Rollout};
 use crate::draft::{Check, Providers, TOO_MANY, go_duration, number, rounded};
-use crate::fields::{Fate, Notes};
+use crate::fields::{Notes, Outcome};
 use crate::input::{Document, Field};
 use crate::query::rendered;
 use serde_json::{Map, Value, json};
@@ -59,7 +59,7 @@ impl Rollout<'_> {
                 None => {
                     let name = reference.get("templateName").text().unwrap_or_default();
                     let text = format!("the template {name} is not among the files: import it together with this one");
-                    self.notes.say(&reference, Fate::NotUnderstood, text);
+                    self.notes.say(&reference, Outcome::NotUnderstood, text);
                 }
             }
         }
@@ -93,7 +93,7 @@ impl Rollout<'_> {
                 Some(value) => drop(args.insert(format!("args.{name}"), value)),
                 None => {
                     let text = "it is known in a cluster only; write it into the query, where the new version's pods are those of NAME-canary";
-                    self.notes.say(&arg, Fate::NotUnderstood, text);
+                    self.notes.say(&arg, Outcome::NotUnderstood, text);
                 }
             }
         }
@@ -137,7 +137,7 @@ impl Rollout<'_> {
                     Some(next) => open.push(next),
                     None => notes.say(
                         &reference,
-                        Fate::NotUnderstood,
+                        Outcome::NotUnderstood,
                         "it is not among the files: import it together with this one",
                     ),
                 }
@@ -155,13 +155,13 @@ impl Rollout<'_> {
     ) -> Option<String> {
         let prometheus = field.get("provider").get("prometheus");
         if !prometheus.is_there() {
-            notes.say(field, Fate::NotBuilt, PROVIDER);
+            notes.say(field, Outcome::NotBuilt, PROVIDER);
             return None;
         }
         let query = match rendered(prometheus.get("query").text().unwrap_or_default(), known) {
             Ok(query) => query,
             Err(what) => {
-                notes.say(field, Fate::NotUnderstood, format!("its query is not imported: {what}"));
+                notes.say(field, Outcome::NotUnderstood, format!("its query is not imported: {what}"));
                 return None;
             }
         };
@@ -170,12 +170,12 @@ impl Rollout<'_> {
             return Some(name.clone());
         }
         if self.draft.is_full() {
-            notes.say(field, Fate::NotBuilt, TOO_MANY);
+            notes.say(field, Outcome::NotBuilt, TOO_MANY);
             return None;
         }
         let Some(asked) = baseline::asked(&query) else {
             let why = Query::parse(&query).err().map_or_else(|| OTHER_HASH.to_owned(), |why| why.to_string());
-            notes.say(field, Fate::NotUnderstood, format!("its query is not imported: {why}"));
+            notes.say(field, Outcome::NotUnderstood, format!("its query is not imported: {why}"));
             return None;
         };
         let mut limits = bounds(field, notes)?;
@@ -184,7 +184,7 @@ impl Rollout<'_> {
         if let Asked::OfLatest(query) | Asked::Compared(query, _) = &asked {
             prometheus_says["query"] = query.as_str().into();
             prometheus_says["labels"] = json!({POD: POD});
-            notes.say(&prometheus.get("query"), Fate::Differs, BY_POD);
+            notes.say(&prometheus.get("query"), Outcome::Differs, BY_POD);
         }
         if let Asked::Compared(_, how) = asked {
             limits = Map::from_iter([("comparedWithStable".to_owned(), json!({how: limits}))]);
@@ -216,7 +216,7 @@ fn address(field: &Field<'_>, known: &BTreeMap<String, String>, notes: &mut Note
     rendered(said, known).unwrap_or_else(|what| {
         notes.say(
             field,
-            Fate::Differs,
+            Outcome::Differs,
             format!("spec.providers of the Installation, where you have to write it: {what}"),
         );
         said.to_owned()
@@ -230,7 +230,7 @@ fn interval(field: &Field<'_>, notes: &mut Notes) -> u64 {
         notes.odd(field, "a length of time such as 1m; it is a minute");
     }
     if let Some(text) = field.text().and_then(rounded) {
-        notes.say(field, Fate::Differs, text);
+        notes.say(field, Outcome::Differs, text);
     }
     interval.unwrap_or(60).max(1)
 }
@@ -255,7 +255,7 @@ fn counts(
             if said > 1 {
                 let text =
                     "the analysis goes on over several phases: each of them takes values for as long as it stays";
-                notes.say(&count, Fate::DoneOtherwise, text);
+                notes.say(&count, Outcome::DoneOtherwise, text);
             }
             let needed = bad + 1;
             if bad > 0 && interval.saturating_mul(needed) > longest {
@@ -263,12 +263,12 @@ fn counts(
                     "left out: each phase judges its own values, and none stays for {needed}, of which {bad} may be bad. The first one out \
                      of bounds takes the version back"
                 );
-                notes.say(&limit, Fate::Differs, text);
+                notes.say(&limit, Outcome::Differs, text);
                 (1, 0)
             } else {
                 if bad > 0 {
                     let text = "failureLimit of the check, in each phase anew, which takes one value more than that";
-                    notes.say(&limit, Fate::Differs, text);
+                    notes.say(&limit, Outcome::Differs, text);
                 }
                 (needed, bad)
             }
@@ -294,7 +294,7 @@ fn tolerated(samples: u64, bad: u64, limit: &Field<'_>, notes: &mut Notes) -> u6
     } else {
         format!("failureLimit of the check: {most}, as nothing would be judged if all of {samples} values might be bad")
     };
-    notes.say(limit, Fate::Differs, text);
+    notes.say(limit, Outcome::Differs, text);
     most
 }
 
@@ -305,7 +305,7 @@ fn bounds(metric: &Field<'_>, notes: &mut Notes) -> Option<Map<String, Value>> {
         (Some(text), _) => {
             notes.say(
                 &failure,
-                Fate::DoneOtherwise,
+                Outcome::DoneOtherwise,
                 "what is not a success is a failure here, and nothing is between them",
             );
             (&success, good(text))
@@ -316,11 +316,11 @@ fn bounds(metric: &Field<'_>, notes: &mut Notes) -> Option<Map<String, Value>> {
     let Some(Bounds { min, max, strict }) = found else {
         let text =
             "its condition is not imported: it is more than a number that result, or result[0], is compared with";
-        notes.say(metric, Fate::NotUnderstood, text);
+        notes.say(metric, Outcome::NotUnderstood, text);
         return None;
     };
     if strict {
-        notes.say(field, Fate::Differs, "min and max of the check: the bound itself is good here");
+        notes.say(field, Outcome::Differs, "min and max of the check: the bound itself is good here");
     }
     let bounds = [("min", min), ("max", max)].into_iter();
     Some(bounds.filter_map(|(key, bound)| Some((key.to_owned(), number(bound?)?))).collect())

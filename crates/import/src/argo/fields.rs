@@ -1,7 +1,7 @@
 //! Every field of the objects of Argo Rollouts (argoproj.io/v1alpha1), and what becomes of it. What is said here holds unless the
 //! import says something else of a single field.
 
-use crate::fields::Fate::{DoneOtherwise, Imported, NotBuilt, NotNeeded};
+use crate::fields::Outcome::{DoneOtherwise, Imported, NotBuilt, NotNeeded};
 use crate::fields::Row;
 
 /// What is said of more than one field.

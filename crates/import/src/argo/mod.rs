@@ -7,9 +7,9 @@ mod router;
 mod steps;
 
 use super::draft::{Draft, Imported, Phase, Providers};
-use super::fields::{Fate, Notes, OBJECT, Row, told};
+use super::fields::{Notes, OBJECT, Outcome, Row, note};
 use super::input::{Document, Field, Input};
-use super::{live, merge, told_of_other, undone, unmeasured};
+use super::{live, merge, notes_of_other, undone, unmeasured};
 pub(super) use router::{lines as routers, without};
 use tidegate_controller::manifest::object::Kind;
 use tidegate_controller::manifest::scaler;
@@ -47,13 +47,13 @@ pub(super) fn import(input: &Input) -> Imported {
     for document in own().filter(|document| document.kind == "Rollout") {
         let mut rollout = Rollout::new(document, input);
         rollout.convert(&mut shared);
-        fields.extend(told(document, &[OBJECT, fields::ROLLOUT], &rollout.notes));
+        fields.extend(note(document, &[OBJECT, fields::ROLLOUT], &rollout.notes));
         fields.extend(unmeasured(document, &rollout.draft));
         drafts.push(rollout.draft);
     }
     for document in own().filter(|document| document.kind != "Rollout") {
         let key = (document.kind.clone(), document.namespace.clone(), document.name.clone());
-        fields.extend(told_of_other(document, TABLES, shared.used.remove(&key)));
+        fields.extend(notes_of_other(document, TABLES, shared.used.remove(&key)));
     }
     merge(input, Some(GROUP), drafts, shared.providers, fields)
 }
@@ -112,17 +112,17 @@ impl<'a> Rollout<'a> {
         if reference.is_there() {
             if !matches!(reference.get("kind").text(), Some("Deployment") | None) {
                 let text = "only a Deployment is a target of its own here; the rollout names a Deployment of that name";
-                self.notes.say(&reference.get("kind"), Fate::NotBuilt, text);
+                self.notes.say(&reference.get("kind"), Outcome::NotBuilt, text);
             }
             self.referred(&target);
             for part in parts {
-                self.notes.say(&self.spec(part), Fate::DoneOtherwise, format!("the Deployment {target} says it"));
+                self.notes.say(&self.spec(part), Outcome::DoneOtherwise, format!("the Deployment {target} says it"));
             }
         } else if self.among(Kind::Deployment, &target).is_some() {
             for part in parts {
                 self.notes.say(
                     &self.spec(part),
-                    Fate::NotNeeded,
+                    Outcome::NotNeeded,
                     format!("the Deployment {target} is among the files, and says it"),
                 );
             }
@@ -136,16 +136,20 @@ impl<'a> Rollout<'a> {
     fn referred(&mut self, target: &str) {
         let replicas = self.spec("replicas");
         if let Some(scaler) = self.scaler() {
-            self.notes.say(&replicas, Fate::NotNeeded, format!("the autoscaler {} says how many", scaler.name));
+            self.notes.say(&replicas, Outcome::NotNeeded, format!("the autoscaler {} says how many", scaler.name));
             return;
         }
         self.draft.replicas = replicas.count();
         // Without a number it is one.
         self.draft.size = Some(1);
         if self.among(Kind::Deployment, target).is_some() {
-            self.notes.say(&replicas, Fate::Imported, format!("the Deployment {target}, in place of its own number"));
+            self.notes.say(
+                &replicas,
+                Outcome::Imported,
+                format!("the Deployment {target}, in place of its own number"),
+            );
         } else {
-            self.notes.say(&replicas, Fate::DoneOtherwise, format!("say it in the Deployment {target}"));
+            self.notes.say(&replicas, Outcome::DoneOtherwise, format!("say it in the Deployment {target}"));
         }
     }
 
@@ -159,7 +163,7 @@ impl<'a> Rollout<'a> {
             let field = format!("/metadata/{part}");
             if let Some(texts) = said(field.clone()) {
                 metadata.insert(part.to_owned(), texts);
-                self.notes.say(&self.document.at(&field), Fate::Imported, "the Deployment");
+                self.notes.say(&self.document.at(&field), Outcome::Imported, "the Deployment");
             }
         }
         let mut spec = Map::new();
@@ -169,7 +173,7 @@ impl<'a> Rollout<'a> {
         if let Some(scaler) = self.scaler() {
             spec.shift_remove("replicas");
             let text = format!("the autoscaler {} says how many", scaler.name);
-            self.notes.say(&self.spec("replicas"), Fate::NotNeeded, text);
+            self.notes.say(&self.spec("replicas"), Outcome::NotNeeded, text);
         }
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
     }
@@ -220,7 +224,7 @@ impl<'a> Rollout<'a> {
     /// Blue/green: nobody is let in, then everybody.
     fn preview(&mut self, shared: &mut Shared) {
         self.router = Router::Service;
-        self.notes.say(&self.spec("strategy/canary"), Fate::NotNeeded, "blueGreen goes before it");
+        self.notes.say(&self.spec("strategy/canary"), Outcome::NotNeeded, "blueGreen goes before it");
         let service = self.blue_green("activeService").text().unwrap_or(&self.draft.target).to_owned();
         self.draft.refers.push((Kind::Service, service.clone(), "the Service that users meet"));
         self.draft.traffic = json!({"service": service});
@@ -235,7 +239,7 @@ impl<'a> Rollout<'a> {
         let soak = if waits { 0 } else { soak };
         if waits {
             let text = "an approval stands before the promotion; give it a soak if it shall wait for both";
-            self.notes.say(&self.blue_green("autoPromotionSeconds"), Fate::Differs, text);
+            self.notes.say(&self.blue_green("autoPromotionSeconds"), Outcome::Differs, text);
         }
         let expose = Map::from_iter([("preview".to_owned(), json!("fullSize"))]);
         let soak = soak.max(self.draft.needs(&checks));

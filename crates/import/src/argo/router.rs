@@ -1,7 +1,7 @@
 //! Routers of Argo Rollouts: what splits requests in their place here.
 
 use super::Rollout;
-use crate::fields::Fate;
+use crate::fields::Outcome;
 use crate::flagger::INSTEAD;
 use crate::input::{Document, Field};
 use serde_json::{Value, json};
@@ -83,7 +83,7 @@ impl Rollout<'_> {
             }
         };
         if let Some(why) = instead {
-            self.notes.say(&routing.get(key), Fate::Differs, why);
+            self.notes.say(&routing.get(key), Outcome::Differs, why);
         }
         let name = name.unwrap_or_else(|| service.clone());
         self.draft.refers.push((kind, name.clone(), "the route whose requests are split"));
@@ -96,13 +96,13 @@ impl Rollout<'_> {
         let routes = plugin.get("httpRoutes").items();
         let name = plugin.get("httpRoute").text().or_else(|| routes.first()?.get("name").text());
         if name.is_some() {
-            let (fate, text) = if routes.len() > 1 {
-                (Fate::Differs, "spec.traffic.gatewayAPI: the first of its routes; a rollout splits one")
+            let (outcome, text) = if routes.len() > 1 {
+                (Outcome::Differs, "spec.traffic.gatewayAPI: the first of its routes; a rollout splits one")
             } else {
-                (Fate::Imported, "spec.traffic.gatewayAPI")
+                (Outcome::Imported, "spec.traffic.gatewayAPI")
             };
-            self.notes.say(plugin, fate, text);
-            self.notes.say(&self.canary("trafficRouting/plugins"), fate, text);
+            self.notes.say(plugin, outcome, text);
+            self.notes.say(&self.canary("trafficRouting/plugins"), outcome, text);
         }
         (Kind::HttpRoute, name.map(str::to_owned), ("gatewayAPI", "httpRoute"))
     }
@@ -114,7 +114,7 @@ impl Rollout<'_> {
         let name = one.get("name").text().or_else(|| several.first()?.get("name").text());
         if several.len() > 1 {
             let text = "spec.traffic.istio: the first of them; a rollout splits one";
-            self.notes.say(&istio.get("virtualServices"), Fate::Differs, text);
+            self.notes.say(&istio.get("virtualServices"), Outcome::Differs, text);
         }
         (Kind::VirtualService, name.map(str::to_owned), ("istio", "virtualService"))
     }
@@ -125,9 +125,9 @@ impl Rollout<'_> {
         let several = all.items();
         let first = if several.len() > 1 { ": the first of them; a rollout splits one" } else { "" };
         for (field, ingresses, which) in [(&one, std::slice::from_ref(&one), ""), (&all, several.as_slice(), first)] {
-            let told = format!("{which}{}", left(self.document, ingresses));
-            if !told.is_empty() {
-                self.notes.say(field, Fate::Differs, format!("spec.traffic.nginx{told}"));
+            let note = format!("{which}{}", left(self.document, ingresses));
+            if !note.is_empty() {
+                self.notes.say(field, Outcome::Differs, format!("spec.traffic.nginx{note}"));
             }
         }
         let name = one.text().or_else(|| several.first()?.text());

@@ -4,7 +4,7 @@ use super::Rollout;
 use super::checks::{Samples, Shared};
 use super::router::Router;
 use crate::draft::{MOST_PHASES, Phase, go_duration, rounded, share};
-use crate::fields::Fate;
+use crate::fields::Outcome;
 use crate::flagger::{is_header, matched};
 use crate::input::Field;
 use serde_json::{Map, Value, json};
@@ -54,7 +54,7 @@ impl Rollout<'_> {
     fn begin(&mut self, phase: Phase, n: usize, field: &Field<'_>, stand: &mut Stand) {
         // Each of ours has one weight, so it is one phase of the plan.
         if self.draft.phases.len() >= MOST_PHASES {
-            self.notes.say(field, Fate::NotBuilt, format!("a rollout has at most {MOST_PHASES} phases"));
+            self.notes.say(field, Outcome::NotBuilt, format!("a rollout has at most {MOST_PHASES} phases"));
             return;
         }
         let mut phase = phase;
@@ -79,18 +79,20 @@ impl Rollout<'_> {
         }
         let whole = if weight > said { "; a smaller share would be no whole pod" } else { "" };
         match weight {
-            0 if stand.weight == 0 => self.notes.say(field, Fate::NotNeeded, "nobody is let in before the first phase"),
+            0 if stand.weight == 0 => {
+                self.notes.say(field, Outcome::NotNeeded, "nobody is let in before the first phase");
+            }
             _ if weight < stand.weight => {
                 let text = "weights do not go down on the way to the promotion; tidegate abort takes all requests back";
-                self.notes.say(field, Fate::NotBuilt, text);
+                self.notes.say(field, Outcome::NotBuilt, text);
             }
             _ if weight == stand.weight => {
-                self.notes.say(field, Fate::NotNeeded, format!("the share is {weight} already{whole}"));
+                self.notes.say(field, Outcome::NotNeeded, format!("the share is {weight} already{whole}"));
             }
             _ => {
                 stand.weight = weight;
                 if weight > said {
-                    self.notes.say(field, Fate::Differs, format!("a phase with weight {weight}{whole}"));
+                    self.notes.say(field, Outcome::Differs, format!("a phase with weight {weight}{whole}"));
                 }
                 let expose = Map::from_iter([("weight".to_owned(), weight.into())]);
                 self.begin(Phase { wish: share(weight), expose, ..Phase::default() }, n, field, stand);
@@ -106,11 +108,11 @@ impl Rollout<'_> {
         }
         let seconds = duration.count().map(u64::from).or_else(|| go_duration(duration.text()?));
         if let Some(text) = duration.text().filter(|_| duration.count().is_none()).and_then(rounded) {
-            self.notes.say(&duration, Fate::Differs, text);
+            self.notes.say(&duration, Outcome::Differs, text);
         }
         match (seconds, self.draft.phases.last_mut()) {
             (None, _) => self.notes.odd(&duration, "a number of seconds, or a length of time such as 10m"),
-            (Some(_), None) => self.notes.say(field, Fate::NotNeeded, "nobody is let in before the first phase"),
+            (Some(_), None) => self.notes.say(field, Outcome::NotNeeded, "nobody is let in before the first phase"),
             (Some(seconds), Some(phase)) => phase.soak = phase.soak.saturating_add(seconds),
         }
     }
@@ -125,7 +127,7 @@ impl Rollout<'_> {
             if self.router == Router::Replicas {
                 return self.notes.say(
                     field,
-                    Fate::NotBuilt,
+                    Outcome::NotBuilt,
                     "by pods nobody can try the new version before users meet it",
                 );
             }
@@ -145,13 +147,13 @@ impl Rollout<'_> {
         let matches = field.get("match").items();
         if matches.is_empty() {
             let text = "what was let in by headers stays until the promotion";
-            return self.notes.say(field, Fate::DoneOtherwise, text);
+            return self.notes.say(field, Outcome::DoneOtherwise, text);
         }
         if !self.router.knows_requests() {
-            return self.notes.say(field, Fate::NotBuilt, "Argo Rollouts tells no requests apart with this router");
+            return self.notes.say(field, Outcome::NotBuilt, "Argo Rollouts tells no requests apart with this router");
         }
         if stand.weight == 100 {
-            return self.notes.say(field, Fate::NotNeeded, ALL);
+            return self.notes.say(field, Outcome::NotNeeded, ALL);
         }
         let one = |one: &Field<'_>| {
             let (name, value) = (one.get("headerName").text()?, matched(&one.get("headerValue"))?);
@@ -182,18 +184,18 @@ impl Rollout<'_> {
             } else {
                 "copies of some requests are not built"
             };
-            let fate = if matches.is_empty() { Fate::DoneOtherwise } else { Fate::NotBuilt };
-            return self.notes.say(field, fate, text);
+            let outcome = if matches.is_empty() { Outcome::DoneOtherwise } else { Outcome::NotBuilt };
+            return self.notes.say(field, outcome, text);
         };
         if one.value() != json!({"path": {"prefix": "/"}}) {
             let text = "copies of some requests are not built: all are copied, or a share of all";
-            return self.notes.say(field, Fate::NotBuilt, text);
+            return self.notes.say(field, Outcome::NotBuilt, text);
         }
         if !self.router.knows_requests() {
-            return self.notes.say(field, Fate::NotBuilt, "Argo Rollouts sends no request twice with this router");
+            return self.notes.say(field, Outcome::NotBuilt, "Argo Rollouts sends no request twice with this router");
         }
         if stand.weight == 100 {
-            return self.notes.say(field, Fate::NotNeeded, ALL);
+            return self.notes.say(field, Outcome::NotNeeded, ALL);
         }
         let percentage = field.get("percentage");
         let share = if percentage.is_there() {
@@ -202,12 +204,12 @@ impl Rollout<'_> {
             Some(100)
         };
         let Some(share) = share else { return self.notes.odd(&percentage, "a share from 1 to 100") };
-        self.notes.say(&field.get("match"), Fate::Imported, "all requests");
+        self.notes.say(&field.get("match"), Outcome::Imported, "all requests");
         let last = self.draft.phases.iter().filter_map(|phase| phase.expose.get("mirror")?.as_u64()).max().unwrap_or(0);
         if u64::from(share) <= last {
             return self.notes.say(
                 field,
-                Fate::NotBuilt,
+                Outcome::NotBuilt,
                 format!("{last} percent are copied already, and copies do not go down"),
             );
         }
@@ -241,10 +243,10 @@ impl Rollout<'_> {
         }
         if raised {
             let text = "checks of the phases, which all stay long enough for the values that each takes";
-            self.notes.say(&field.get("templates"), Fate::Differs, text);
+            self.notes.say(&field.get("templates"), Outcome::Differs, text);
         }
         if self.draft.phases.is_empty() {
-            self.notes.say(&field, Fate::NotNeeded, "there are no phases that it could judge");
+            self.notes.say(&field, Outcome::NotNeeded, "there are no phases that it could judge");
         }
     }
 
@@ -269,27 +271,27 @@ impl Rollout<'_> {
                 ("cookies", cookie.filter(|(name, value)| is_header(name, value)), &["canary-by-cookie"][..]),
             ];
             for (of, users, keys) in made {
-                let (fate, text) = match users {
+                let (outcome, text) = match users {
                     None => (
-                        Fate::NotUnderstood,
+                        Outcome::NotUnderstood,
                         "left out; expected the name of a header or cookie, and its value".to_owned(),
                     ),
                     Some((name, value)) => self.let_in(of, json!({name: value})),
                 };
                 for (_, field) in keys.iter().filter_map(|key| said(key)) {
-                    self.notes.say(field, fate, text.clone());
+                    self.notes.say(field, outcome, text.clone());
                 }
             }
         }
     }
 
     /// Lets in users with the first phase that lets in anybody.
-    fn let_in(&mut self, of: &str, users: Value) -> (Fate, String) {
+    fn let_in(&mut self, of: &str, users: Value) -> (Outcome, String) {
         let phase = self.draft.phases.iter_mut().find(|phase| !phase.expose.contains_key("preview"));
         let Some(phase) = phase else {
-            return (Fate::NotBuilt, "no phase lets anybody in whom it could stand beside".to_owned());
+            return (Outcome::NotBuilt, "no phase lets anybody in whom it could stand beside".to_owned());
         };
         phase.expose.insert(of.to_owned(), json!([users]));
-        (Fate::Imported, format!("expose.{of} of the first phase that lets users in"))
+        (Outcome::Imported, format!("expose.{of} of the first phase that lets users in"))
     }
 }

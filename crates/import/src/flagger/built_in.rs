@@ -5,7 +5,7 @@ use super::fields::{BY_PODS, UNCOUNTED, UNMET, UNSPLIT};
 use super::provider::Counts;
 use super::{Canary, Strategy};
 use crate::draft::{Check, Providers, go_duration};
-use crate::fields::Fate;
+use crate::fields::Outcome;
 use crate::input::Field;
 use serde_json::{Map, Value, json};
 use tidegate_controller::manifest::desired::TargetKind;
@@ -34,7 +34,7 @@ impl Canary<'_> {
     pub(super) fn built_in(&mut self, metric: &Field<'_>, which: BuiltIn, providers: &mut Providers) -> Option<Check> {
         let mut bounds = Map::new();
         if let Some(why) = self.uncounted() {
-            self.notes.say(metric, Fate::NotBuilt, why);
+            self.notes.say(metric, Outcome::NotBuilt, why);
             return None;
         }
         let threshold = if which == BuiltIn::SuccessRate { Threshold::Min } else { Threshold::Max };
@@ -42,11 +42,11 @@ impl Canary<'_> {
         let share = bounds.get("min").and_then(Value::as_f64).filter(|min| *min > 0.0 && *min <= 1.0);
         if let (BuiltIn::SuccessRate, Some(min)) = (which, share) {
             let text = format!("Flagger counts in percent: {min} % of the requests would be enough; write 99 for 99 %");
-            self.notes.say(metric, Fate::NotUnderstood, text);
+            self.notes.say(metric, Outcome::NotUnderstood, text);
             return None;
         }
         if let Some(useless) = useless(which, &bounds) {
-            self.notes.say(metric, Fate::NotUnderstood, format!("not a limit of its values: {}", useless.found));
+            self.notes.say(metric, Outcome::NotUnderstood, format!("not a limit of its values: {}", useless.found));
             return None;
         }
         let url = self.spec("metricsServer").text().unwrap_or(PROMETHEUS).to_owned();
@@ -60,11 +60,11 @@ impl Canary<'_> {
         }
         if key == Key::Proxy && interval != self.interval {
             let text = "each value is about one interval of the check, which is that of the analysis: it has to span several scrapes";
-            self.notes.say(&said, Fate::Differs, text);
+            self.notes.say(&said, Outcome::Differs, text);
         }
         if (self.counts, which) == (Counts::Proxy("nginx"), BuiltIn::Duration) {
             let text = "latency: the time that 99 % of the requests stay below. Flagger asks ingress-nginx for the mean, so look at the limit";
-            self.notes.say(&metric.get("name"), Fate::Differs, text);
+            self.notes.say(&metric.get("name"), Outcome::Differs, text);
         }
         Some(Check { says, interval: self.interval, samples: 1 })
     }

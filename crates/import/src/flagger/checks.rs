@@ -5,7 +5,7 @@ use super::fields::{ROLLBACK, SAME_PODS};
 use super::hooks::call;
 use super::{Canary, Strategy, Used};
 use crate::draft::{Check, Providers, TOO_MANY, number};
-use crate::fields::{Fate, Notes};
+use crate::fields::{Notes, Outcome};
 use crate::input::{Document, Field};
 use crate::query::{LONGEST, rendered};
 use serde_json::{Map, Value, json};
@@ -33,7 +33,7 @@ impl Canary<'_> {
             }
         }
         if !asked {
-            self.notes.say(&self.spec("metricsServer"), Fate::NotNeeded, "no query that was imported asks it");
+            self.notes.say(&self.spec("metricsServer"), Outcome::NotNeeded, "no query that was imported asks it");
         }
         for hook in self.analysis("webhooks").items() {
             let kind = hook.get("type");
@@ -43,7 +43,7 @@ impl Canary<'_> {
             let made = self.webhook(&hook, providers);
             names.extend(made.clone());
             if kind.text() == Some("rollback") {
-                self.notes.say(&kind, Fate::Differs, ROLLBACK);
+                self.notes.say(&kind, Outcome::Differs, ROLLBACK);
                 self.rollbacks.extend(made);
             }
         }
@@ -63,7 +63,7 @@ impl Canary<'_> {
         let (query, url) = match (metric.get("templateRef"), metric.get("query")) {
             (reference, query) if reference.is_there() => {
                 let text = "a metric with a templateRef takes the query from there";
-                self.notes.say(&query, Fate::NotNeeded, text);
+                self.notes.say(&query, Outcome::NotNeeded, text);
                 self.template(metric, &reference, used)?
             }
             (_, query) if query.is_there() => {
@@ -87,12 +87,12 @@ impl Canary<'_> {
     pub(super) fn bounds(&mut self, metric: &Field<'_>, which: Threshold, says: &mut Map<String, Value>) -> Option<()> {
         let (range, threshold) = (metric.get("thresholdRange"), metric.get("threshold"));
         let bounds = if range.is_there() {
-            self.notes.say(&threshold, Fate::NotNeeded, "thresholdRange goes before it");
+            self.notes.say(&threshold, Outcome::NotNeeded, "thresholdRange goes before it");
             vec![("max", range.get("max")), ("min", range.get("min"))]
         } else {
             let bound = if which == Threshold::Max { "max" } else { "min" };
             if which == Threshold::Min {
-                self.notes.say(&threshold, Fate::Imported, "min of the check");
+                self.notes.say(&threshold, Outcome::Imported, "min of the check");
             }
             vec![(bound, threshold.clone())]
         };
@@ -107,7 +107,9 @@ impl Canary<'_> {
         }
         let value = |bound: &str| says.get(bound).and_then(Value::as_f64);
         match (value("min"), value("max")) {
-            (None, None) => self.notes.say(metric, Fate::NotUnderstood, "every value is good without a min or a max"),
+            (None, None) => {
+                self.notes.say(metric, Outcome::NotUnderstood, "every value is good without a min or a max");
+            }
             (Some(min), Some(max)) if min > max => self.notes.odd(metric, "a min that is not above max"),
             (Some(_), _) | (_, Some(_)) => return Some(()),
         }
@@ -125,15 +127,15 @@ impl Canary<'_> {
             let text = format!(
                 "the MetricTemplate {namespace}/{name} is not among the files: import it together with this one"
             );
-            self.notes.say(metric, Fate::NotUnderstood, text);
+            self.notes.say(metric, Outcome::NotUnderstood, text);
             return None;
         };
         let notes: &mut Notes = used.entry((namespace.to_owned(), name.to_owned())).or_default();
         let kind = template.at("/spec/provider/type");
         if !matches!(kind.text(), Some("prometheus") | None) {
             let text = "providers other than Prometheus are not built; ask them by a webhook (docs/checks.md)";
-            notes.say(&template.at("/spec"), Fate::NotBuilt, text);
-            self.notes.say(metric, Fate::NotBuilt, text);
+            notes.say(&template.at("/spec"), Outcome::NotBuilt, text);
+            self.notes.say(metric, Outcome::NotBuilt, text);
             return None;
         }
         let url = template.at("/spec/provider/address").text().unwrap_or(PROMETHEUS).to_owned();
@@ -160,7 +162,7 @@ impl Canary<'_> {
             Ok(query) => {
                 if self.draft.kind == TargetKind::DaemonSet {
                     for field in ["query", "templateRef"] {
-                        self.notes.say(&metric.get(field), Fate::Differs, SAME_PODS);
+                        self.notes.say(&metric.get(field), Outcome::Differs, SAME_PODS);
                     }
                 }
                 return Some(query);
@@ -170,7 +172,7 @@ impl Canary<'_> {
                     "its query is not imported: {what}; a query has at most {LONGEST} characters, and knows name, namespace, \
                                     target, service, ingress, route, interval and variables.NAME"
                 );
-                self.notes.say(metric, Fate::NotUnderstood, text);
+                self.notes.say(metric, Outcome::NotUnderstood, text);
             }
         }
         None
@@ -197,7 +199,7 @@ impl Canary<'_> {
     fn has_room(&mut self, field: &Field<'_>) -> bool {
         let room = !self.draft.is_full();
         if !room {
-            self.notes.say(field, Fate::NotBuilt, TOO_MANY);
+            self.notes.say(field, Outcome::NotBuilt, TOO_MANY);
         }
         room
     }

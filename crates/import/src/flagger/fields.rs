@@ -1,7 +1,7 @@
 //! Every field of Flagger's objects (flagger.app/v1beta1), and what becomes of it. What is said here holds unless the import says
 //! something else of a single field.
 
-use crate::fields::Fate::{Differs, DoneOtherwise, Imported, NotBuilt, NotNeeded};
+use crate::fields::Outcome::{Differs, DoneOtherwise, Imported, NotBuilt, NotNeeded};
 use crate::fields::Row;
 
 /// What is said of more than one field.

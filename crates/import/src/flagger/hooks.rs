@@ -3,7 +3,7 @@
 use super::fields::HOOK;
 use super::{Canary, Router, TRAFFIC_INCREASE};
 use crate::draft::{Gates, Phase, Providers};
-use crate::fields::{Fate, Notes};
+use crate::fields::{Notes, Outcome};
 use crate::input::Field;
 use serde_json::{Map, Value, json};
 
@@ -20,13 +20,13 @@ impl Canary<'_> {
                 "pre-rollout" if matches!(self.router, Router::Replicas | Router::Pods) => {
                     self.notes.say(
                         &hook,
-                        Fate::NotBuilt,
+                        Outcome::NotBuilt,
                         "by pods nobody can try the new version before users meet it",
                     );
                 }
                 "pre-rollout" => names.extend(self.webhook(&hook, providers)),
-                "event" => self.told(&hook, &[], providers),
-                "post-rollout" => self.told(&hook, &["ended"], providers),
+                "event" => self.note(&hook, &[], providers),
+                "post-rollout" => self.note(&hook, &["ended"], providers),
                 _ => self.notes.odd(&hook, "a type that Flagger has"),
             }
         }
@@ -42,15 +42,15 @@ impl Canary<'_> {
     }
 
     /// A webhook that is told how a run fares; of everything, or of these events.
-    fn told(&mut self, hook: &Field<'_>, events: &[&str], providers: &mut Providers) {
+    fn note(&mut self, hook: &Field<'_>, events: &[&str], providers: &mut Providers) {
         if self.draft.hooks.len() >= MOST_HOOKS {
-            self.notes.say(hook, Fate::NotBuilt, format!("a rollout has at most {MOST_HOOKS} hooks"));
+            self.notes.say(hook, Outcome::NotBuilt, format!("a rollout has at most {MOST_HOOKS} hooks"));
             return;
         }
         let Some(call) = call(hook, providers, &mut self.notes) else { return };
-        self.notes.say(&hook.get("url"), Fate::Differs, HOOK);
-        self.notes.say(&hook.get("type"), Fate::Imported, "spec.hooks");
-        self.notes.say(&hook.get("name"), Fate::Imported, "the name of the hook and of its provider");
+        self.notes.say(&hook.get("url"), Outcome::Differs, HOOK);
+        self.notes.say(&hook.get("type"), Outcome::Imported, "spec.hooks");
+        self.notes.say(&hook.get("name"), Outcome::Imported, "the name of the hook and of its provider");
         self.draft.hook(hook.get("name").text().unwrap_or("webhook"), call, events);
     }
 
@@ -71,7 +71,7 @@ impl Canary<'_> {
             steps.retain(|gates| !gates.contains_key("webhook"));
             if steps.is_empty() {
                 let text = "one webhook stands before a step, and there is one, or there is no such step";
-                self.notes.say(&hook, Fate::NotBuilt, text);
+                self.notes.say(&hook, Outcome::NotBuilt, text);
                 continue;
             }
             if let Some(call) = call(&hook, providers, &mut self.notes) {

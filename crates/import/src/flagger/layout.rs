@@ -2,7 +2,7 @@
 
 use super::{Canary, Router};
 use crate::draft::Imported;
-use crate::fields::Fate;
+use crate::fields::Outcome;
 use std::collections::BTreeMap;
 use tidegate_controller::manifest::desired::{Layout, TargetKind};
 use tidegate_controller::manifest::files::{Entry, Files};
@@ -20,12 +20,12 @@ impl Canary<'_> {
             return Layout::InPlace;
         }
         if self.router == Router::Replicas {
-            self.of_provider(Fate::Differs, ROUTER);
+            self.of_provider(Outcome::Differs, ROUTER);
             return Layout::InPlace;
         }
         if let Some(why) = refused {
             let text = format!("spec.target, with the layout inPlace: with primary {why} (docs/layouts.md)");
-            self.notes.say(&self.spec("targetRef"), Fate::Differs, text);
+            self.notes.say(&self.spec("targetRef"), Outcome::Differs, text);
             return Layout::InPlace;
         }
         Layout::Primary

@@ -15,9 +15,9 @@ pub(super) use phases::{is_header, matched};
 pub(super) use provider::{INSTEAD, lines as providers};
 
 use super::draft::{Draft, Imported, Providers, go_duration, rounded};
-use super::fields::{Fate, Notes, OBJECT, Row, told};
+use super::fields::{Notes, OBJECT, Outcome, Row, note};
 use super::input::{Document, Field, Input};
-use super::{live, merge, told_of_other, unmeasured};
+use super::{live, merge, notes_of_other, unmeasured};
 use provider::{Counts, Router};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -85,14 +85,14 @@ fn once(input: &Input, own: &[Document], provider: Option<&str>, refused: &BTree
     for (n, document) in own.iter().filter(|document| document.kind == "Canary").enumerate() {
         let mut canary = Canary::new(document, input, provider);
         canary.convert(refused.get(&n), &mut providers, &mut used);
-        fields.extend(told(document, &[OBJECT, fields::CANARY], &canary.notes));
+        fields.extend(note(document, &[OBJECT, fields::CANARY], &canary.notes));
         fields.extend(unmeasured(document, &canary.draft));
         drafts.push(canary.draft);
     }
     for document in own.iter().filter(|document| document.kind != "Canary") {
         let is_used = document.kind == "MetricTemplate";
         let notes = is_used.then(|| used.remove(&(document.namespace.clone(), document.name.clone()))).flatten();
-        fields.extend(told_of_other(document, TABLES, notes));
+        fields.extend(notes_of_other(document, TABLES, notes));
     }
     merge(input, Some(GROUP), drafts, providers, fields)
 }
@@ -180,7 +180,7 @@ impl<'a> Canary<'a> {
             self.notes.odd(&field, "a length of time such as 1m; it is a minute");
         }
         if let Some(text) = said.filter(|seconds| *seconds > 10).and_then(|_| rounded(field.text()?)) {
-            self.notes.say(&field, Fate::Differs, text);
+            self.notes.say(&field, Outcome::Differs, text);
         }
         said.unwrap_or(60).max(10)
     }
@@ -219,11 +219,11 @@ impl<'a> Canary<'a> {
     /// Flagger asks who may begin a rollout, and tells of it, before it looks whether there is an analysis: what it goes past is the rest.
     fn skipped(&mut self) {
         for field in ANALYSED {
-            self.notes.say(&self.analysis(field), Fate::NotNeeded, fields::SKIPPED);
+            self.notes.say(&self.analysis(field), Outcome::NotNeeded, fields::SKIPPED);
         }
-        self.notes.say(&self.spec("metricsServer"), Fate::NotNeeded, fields::SKIPPED);
+        self.notes.say(&self.spec("metricsServer"), Outcome::NotNeeded, fields::SKIPPED);
         for hook in self.analysis("webhooks").items().iter().filter(|hook| is_analysis(hook)) {
-            self.notes.say(hook, Fate::NotNeeded, fields::SKIPPED);
+            self.notes.say(hook, Outcome::NotNeeded, fields::SKIPPED);
         }
     }
 
@@ -238,13 +238,13 @@ impl<'a> Canary<'a> {
         let kind = self.spec("targetRef/kind");
         let of_knative =
             self.spec("targetRef/apiVersion").text().is_some_and(|version| version.starts_with("serving.knative.dev/"));
-        let (found, fate, text) = match kind.text() {
+        let (found, outcome, text) = match kind.text() {
             Some("Deployment") => return TargetKind::Deployment,
-            Some("Service") if !of_knative => (TargetKind::Service, Fate::Differs, fields::SERVICE_TARGET),
-            Some("DaemonSet") => (TargetKind::DaemonSet, Fate::Differs, fields::DAEMON_SET_TARGET),
-            Some(_) | None => (TargetKind::Deployment, Fate::NotBuilt, fields::OTHER_TARGET),
+            Some("Service") if !of_knative => (TargetKind::Service, Outcome::Differs, fields::SERVICE_TARGET),
+            Some("DaemonSet") => (TargetKind::DaemonSet, Outcome::Differs, fields::DAEMON_SET_TARGET),
+            Some(_) | None => (TargetKind::Deployment, Outcome::NotBuilt, fields::OTHER_TARGET),
         };
-        self.notes.say(&kind, fate, text);
+        self.notes.say(&kind, outcome, text);
         found
     }
 
@@ -256,7 +256,7 @@ impl<'a> Canary<'a> {
         self.draft.refers.push((kind, self.draft.target.clone(), "the target"));
         let scaler = self.spec("autoscalerRef/name");
         if self.draft.kind != TargetKind::Deployment {
-            self.notes.say(&self.spec("autoscalerRef"), Fate::NotNeeded, format!("nothing scales a {kind}"));
+            self.notes.say(&self.spec("autoscalerRef"), Outcome::NotNeeded, format!("nothing scales a {kind}"));
             return;
         }
         match (scaler.text(), self.spec("autoscalerRef/kind").text()) {
@@ -266,7 +266,7 @@ impl<'a> Canary<'a> {
             }
             (Some(_), _) => {
                 let text = "autoscalers other than a HorizontalPodAutoscaler or a ScaledObject cannot stand among the manifests";
-                self.notes.say(&self.spec("autoscalerRef"), Fate::NotBuilt, text);
+                self.notes.say(&self.spec("autoscalerRef"), Outcome::NotBuilt, text);
             }
             (None, _) => {}
         }
@@ -283,7 +283,7 @@ impl<'a> Canary<'a> {
         if copied.is_none() && target.at("/spec/replicas").count() == Some(0) {
             let text =
                 format!("spec.target.name. It has no pods now, and {copy} is not among the files: say its replicas");
-            self.notes.say(&self.spec("targetRef/name"), Fate::Differs, text);
+            self.notes.say(&self.spec("targetRef/name"), Outcome::Differs, text);
         }
     }
 
@@ -298,7 +298,7 @@ impl<'a> Canary<'a> {
             (Router::Gateway | Router::Istio, None) => {}
             (Router::Nginx | Router::Traefik | Router::Service | Router::Replicas | Router::Pods, _) => {
                 for field in [&name, &age] {
-                    self.notes.say(field, Fate::NotBuilt, "only with the router gatewayAPI or istio");
+                    self.notes.say(field, Outcome::NotBuilt, "only with the router gatewayAPI or istio");
                 }
             }
         }
@@ -313,7 +313,7 @@ impl<'a> Canary<'a> {
         let said = said.filter(|seconds| *seconds > 0).unwrap_or(86_400);
         let age = Span::from_secs(said);
         if age.as_secs() < said {
-            self.notes.say(field, Fate::Differs, "traffic.sessionAffinity.maxAge: ten years, which is the most");
+            self.notes.say(field, Outcome::Differs, "traffic.sessionAffinity.maxAge: ten years, which is the most");
         }
         age
     }
@@ -335,7 +335,7 @@ impl<'a> Canary<'a> {
             if name.text().is_some_and(|name| name != service) {
                 self.notes.say(
                     &name,
-                    Fate::Differs,
+                    Outcome::Differs,
                     format!("spec.traffic: the Service {service}, as it is the target"),
                 );
             }
@@ -349,7 +349,7 @@ impl<'a> Canary<'a> {
             self.affinity();
         }
         if self.router != Router::Nginx {
-            self.notes.say(&self.spec("ingressRef"), Fate::NotNeeded, "with this router no Ingress is split");
+            self.notes.say(&self.spec("ingressRef"), Outcome::NotNeeded, "with this router no Ingress is split");
         }
     }
 }

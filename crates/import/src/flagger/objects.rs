@@ -1,7 +1,7 @@
 //! The Service, and the HTTPRoute or TraefikService, that Flagger makes from a Canary: here they are manifests in Git.
 
 use super::{Canary, Router};
-use crate::fields::Fate;
+use crate::fields::Outcome;
 use crate::input::Field;
 use serde_json::{Map, Value, json};
 use tidegate_controller::manifest::desired::TargetKind;
@@ -11,25 +11,25 @@ use tidegate_controller::manifest::object::Kind;
 const OF_SERVICE: [&str; 8] =
     ["port", "portName", "targetPort", "appProtocol", "trafficDistribution", "headless", "apex", "portDiscovery"];
 /// What it says of the route: which routers take it, and what is said of it with the others.
-const OF_ROUTE: [(&str, &[Router], Fate, &str); 13] = [
-    ("timeout", BOTH, Fate::NotBuilt, NO_ROUTE),
-    ("hosts", BOTH, Fate::NotBuilt, NO_ROUTE),
-    ("match", BOTH, Fate::NotBuilt, NO_ROUTE),
-    ("rewrite", BOTH, Fate::NotBuilt, NO_ROUTE),
-    ("headers", BOTH, Fate::NotBuilt, NO_ROUTE),
-    ("backendTimeout", &[Router::Gateway], Fate::NotBuilt, "for HTTPRoutes alone, and this router has none"),
-    ("gatewayRefs", &[Router::Gateway], Fate::NotBuilt, "for HTTPRoutes alone, and this router has none"),
-    ("mirror", &[Router::Gateway], Fate::NotBuilt, "for HTTPRoutes alone, and this router has none"),
+const OF_ROUTE: [(&str, &[Router], Outcome, &str); 13] = [
+    ("timeout", BOTH, Outcome::NotBuilt, NO_ROUTE),
+    ("hosts", BOTH, Outcome::NotBuilt, NO_ROUTE),
+    ("match", BOTH, Outcome::NotBuilt, NO_ROUTE),
+    ("rewrite", BOTH, Outcome::NotBuilt, NO_ROUTE),
+    ("headers", BOTH, Outcome::NotBuilt, NO_ROUTE),
+    ("backendTimeout", &[Router::Gateway], Outcome::NotBuilt, "for HTTPRoutes alone, and this router has none"),
+    ("gatewayRefs", &[Router::Gateway], Outcome::NotBuilt, "for HTTPRoutes alone, and this router has none"),
+    ("mirror", &[Router::Gateway], Outcome::NotBuilt, "for HTTPRoutes alone, and this router has none"),
     (
         "gateways",
         &[Router::Istio],
-        Fate::NotBuilt,
+        Outcome::NotBuilt,
         "gateways of Istio; name one of the Gateway API in the HTTPRoute's parentRefs",
     ),
-    ("delegation", &[Router::Istio], Fate::NotBuilt, "for Istio's VirtualServices alone"),
-    ("trafficPolicy", &[Router::Istio], Fate::DoneOtherwise, MESH),
-    ("retries", &[Router::Istio], Fate::DoneOtherwise, MESH),
-    ("corsPolicy", &[Router::Istio], Fate::DoneOtherwise, MESH),
+    ("delegation", &[Router::Istio], Outcome::NotBuilt, "for Istio's VirtualServices alone"),
+    ("trafficPolicy", &[Router::Istio], Outcome::DoneOtherwise, MESH),
+    ("retries", &[Router::Istio], Outcome::DoneOtherwise, MESH),
+    ("corsPolicy", &[Router::Istio], Outcome::DoneOtherwise, MESH),
 ];
 const BOTH: &[Router] = &[Router::Gateway, Router::Istio];
 const NO_ROUTE: &str = "there is no route with this router";
@@ -45,9 +45,9 @@ impl Canary<'_> {
     }
 
     /// Says the same of several fields of the service.
-    fn all(&mut self, fields: &[&str], fate: Fate, text: &str) {
+    fn all(&mut self, fields: &[&str], outcome: Outcome, text: &str) {
         for field in fields {
-            self.notes.say(&self.spec(&format!("service/{field}")), fate, text);
+            self.notes.say(&self.spec(&format!("service/{field}")), outcome, text);
         }
     }
 
@@ -55,14 +55,14 @@ impl Canary<'_> {
     pub(super) fn objects(&mut self) {
         let name = self.service();
         if self.has(Kind::Service, &name) {
-            self.all(&OF_SERVICE, Fate::NotNeeded, &format!("the Service {name} is among the files, and says it"));
+            self.all(&OF_SERVICE, Outcome::NotNeeded, &format!("the Service {name} is among the files, and says it"));
         } else if self.draft.kind == TargetKind::Service {
             let text = format!("say it in the Service {name}: it is the target, and has to stand beside the rollout");
-            self.all(&OF_SERVICE, Fate::DoneOtherwise, &text);
+            self.all(&OF_SERVICE, Outcome::DoneOtherwise, &text);
         } else if let Some(service) = self.service_object(&name) {
             self.draft.objects.push(service);
         }
-        for (field, routers, fate, text) in OF_ROUTE {
+        for (field, routers, outcome, text) in OF_ROUTE {
             let said = self.spec(&format!("service/{field}"));
             let elsewhere = match self.router {
                 Router::Nginx => Some(INGRESS),
@@ -70,9 +70,9 @@ impl Canary<'_> {
                 Router::Gateway | Router::Istio | Router::Service | Router::Replicas | Router::Pods => None,
             };
             if let Some(text) = elsewhere {
-                self.notes.say(&said, Fate::DoneOtherwise, text);
+                self.notes.say(&said, Outcome::DoneOtherwise, text);
             } else if !routers.contains(&self.router) {
-                self.notes.say(&said, fate, text);
+                self.notes.say(&said, outcome, text);
             }
         }
         match self.router {
@@ -94,38 +94,41 @@ impl Canary<'_> {
     }
 
     /// Says the same of all that goes into the route.
-    fn all_of_route(&mut self, fate: Fate, text: &str) {
+    fn all_of_route(&mut self, outcome: Outcome, text: &str) {
         for (field, ..) in OF_ROUTE {
-            self.notes.say(&self.spec(&format!("service/{field}")), fate, text);
+            self.notes.say(&self.spec(&format!("service/{field}")), outcome, text);
         }
     }
 
     fn http_route(&mut self, name: &str) {
         if self.has(Kind::HttpRoute, name) {
-            self.all_of_route(Fate::NotNeeded, &format!("the HTTPRoute {name} is among the files, and says it"));
+            self.all_of_route(Outcome::NotNeeded, &format!("the HTTPRoute {name} is among the files, and says it"));
         } else if self.spec("service/gatewayRefs").items().is_empty() {
             let text = format!("say it in the HTTPRoute {name}, which has to stand beside the rollout");
-            self.all_of_route(Fate::DoneOtherwise, &text);
+            self.all_of_route(Outcome::DoneOtherwise, &text);
         } else if let Some(route) = self.route_object(name) {
             self.draft.objects.push(route);
         } else {
             let text = format!(
                 "nothing of match can be said in the HTTPRoute {name}: write it, and put it beside the rollout"
             );
-            self.all_of_route(Fate::NotBuilt, &text);
+            self.all_of_route(Outcome::NotBuilt, &text);
         }
     }
 
     fn mesh(&mut self, name: &str) {
         if self.has(Kind::DestinationRule, name) {
             let text = format!("the DestinationRule {name} is among the files, and says it");
-            self.notes.say(&self.spec("service/trafficPolicy"), Fate::NotNeeded, text);
+            self.notes.say(&self.spec("service/trafficPolicy"), Outcome::NotNeeded, text);
         } else {
             let rule = self.destination_rule(name);
             self.draft.objects.extend(rule);
         }
         if self.has(Kind::VirtualService, name) {
-            self.all_of_route(Fate::NotNeeded, &format!("the VirtualService {name} is among the files, and says it"));
+            self.all_of_route(
+                Outcome::NotNeeded,
+                &format!("the VirtualService {name} is among the files, and says it"),
+            );
         } else {
             let route = self.virtual_service(name);
             self.draft.objects.push(route);
@@ -156,7 +159,7 @@ impl Canary<'_> {
             self.notes.odd(&port, "a port from 1 to 65535");
             self.all(
                 &OF_SERVICE,
-                Fate::DoneOtherwise,
+                Outcome::DoneOtherwise,
                 &format!("say it in the Service {name}, which has to stand beside the rollout"),
             );
             return None;
@@ -188,7 +191,7 @@ impl Canary<'_> {
             let text = format!(
                 "spec.target.name. The {kind} is not among the files: the Service selects app: {target}, which may be wrong"
             );
-            self.notes.say(&self.document.at("/spec/targetRef/name"), Fate::Differs, text);
+            self.notes.say(&self.document.at("/spec/targetRef/name"), Outcome::Differs, text);
             return json!({"app": self.draft.target});
         };
         let labels = workload.at("/spec/selector/matchLabels");
@@ -250,7 +253,7 @@ impl Canary<'_> {
                 let text = format!(
                     "the Gateway API has no match for its {key}; without that it would match more, so all of it is left out"
                 );
-                self.notes.say(one, Fate::NotBuilt, text);
+                self.notes.say(one, Outcome::NotBuilt, text);
                 return None;
             };
             made.insert(key.to_owned(), value);

@@ -2,7 +2,7 @@
 
 use super::{Canary, Router, Strategy, TRAFFIC_INCREASE, fields};
 use crate::draft::{MOST_PHASES, Phase, share};
-use crate::fields::Fate;
+use crate::fields::Outcome;
 use crate::input::Field;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ impl Canary<'_> {
         let most = self.most();
         if step > most {
             let most = if is_list { "the last of stepWeights" } else { "maxWeight" };
-            self.notes.say(&steps, Fate::Differs, format!("larger than {most}: one phase with that weight"));
+            self.notes.say(&steps, Outcome::Differs, format!("larger than {most}: one phase with that weight"));
         }
         let room = u32::try_from(MOST_PHASES - 10).unwrap_or(1);
         let wide = step.min(most).max(most.div_ceil(room));
@@ -44,7 +44,7 @@ impl Canary<'_> {
             let text = format!(
                 "a rollout has at most {MOST_PHASES} phases: the step is {wide}, and each takes as much longer"
             );
-            self.notes.say(&steps, Fate::Differs, text);
+            self.notes.say(&steps, Outcome::Differs, text);
         }
         self.ramp(json!({"ramp": {"step": wide, "max": most}}));
         for phase in &mut self.draft.phases {
@@ -83,7 +83,9 @@ impl Canary<'_> {
                     weights.push(weight);
                     last = weight;
                 }
-                Some(_) => self.notes.say(&item, Fate::NotBuilt, format!("a rollout has at most {MOST_PHASES} phases")),
+                Some(_) => {
+                    self.notes.say(&item, Outcome::NotBuilt, format!("a rollout has at most {MOST_PHASES} phases"));
+                }
                 None => self.notes.odd(&item, "a share from 1 to 100, larger than the one before"),
             }
         }
@@ -128,23 +130,23 @@ impl Canary<'_> {
     fn mirror(&mut self) -> Option<u32> {
         let (mirror, weight) = (self.analysis("mirror"), self.analysis("mirrorWeight"));
         if !mirror.is_true() {
-            self.notes.say(&weight, Fate::NotNeeded, "mirror is not on");
+            self.notes.say(&weight, Outcome::NotNeeded, "mirror is not on");
             return None;
         }
         if self.draft.kind == TargetKind::Service {
             let text = "with a Service as the target nobody knows what a copied request would do behind it";
-            self.notes.say(&mirror, Fate::NotBuilt, text);
-            self.notes.say(&weight, Fate::NotBuilt, text);
+            self.notes.say(&mirror, Outcome::NotBuilt, text);
+            self.notes.say(&weight, Outcome::NotBuilt, text);
             return None;
         }
         if !self.router.copies() {
             for field in [&mirror, &weight] {
-                self.notes.say(field, Fate::NotBuilt, "with this router no request can be sent twice");
+                self.notes.say(field, Outcome::NotBuilt, "with this router no request can be sent twice");
             }
             return None;
         }
         if self.strategy == Strategy::Canary {
-            self.notes.say(&mirror, Fate::Differs, "copies go on beside the weights, until the promotion");
+            self.notes.say(&mirror, Outcome::Differs, "copies go on beside the weights, until the promotion");
         }
         if weight.is_there() && percent(&weight).is_none() {
             self.notes.odd(&weight, "a share from 1 to 100");
@@ -179,7 +181,7 @@ impl Canary<'_> {
             }
         };
         if self.unsplit {
-            self.notes.say(&self.analysis("match"), Fate::NotNeeded, fields::UNASKED);
+            self.notes.say(&self.analysis("match"), Outcome::NotNeeded, fields::UNASKED);
         }
         let expose = match self.mirror() {
             Some(mirror) => json!({"mirror": mirror}),
@@ -216,8 +218,8 @@ impl Canary<'_> {
     /// Says what the number of intervals is taken to be.
     fn of_iterations(&mut self, text: &str) {
         let field = self.analysis("iterations");
-        self.notes.say(&field, Fate::Differs, text);
-        self.notes.say_of_unsaid(&field, Fate::Differs, text);
+        self.notes.say(&field, Outcome::Differs, text);
+        self.notes.say_of_unsaid(&field, Outcome::Differs, text);
     }
 
     /// Who carries these headers is let in.
@@ -237,7 +239,7 @@ impl Canary<'_> {
             self.of_iterations(&format!("the soak: {}, {why}", count(intervals.try_into().unwrap_or(0), "interval")));
             let text = "a share of the requests that match is not built: all of them are let in";
             for field in weights {
-                self.notes.say(&self.analysis(field), Fate::NotBuilt, text);
+                self.notes.say(&self.analysis(field), Outcome::NotBuilt, text);
             }
         }
         let soak = self.interval.saturating_mul(intervals);
@@ -256,11 +258,11 @@ impl Canary<'_> {
             Router::Traefik => {
                 let text =
                     "a TraefikService looks at no request, with Flagger neither; name the IngressRoute in its place";
-                self.notes.say(&matches, Fate::NotBuilt, text);
+                self.notes.say(&matches, Outcome::NotBuilt, text);
                 return None;
             }
             Router::Service | Router::Replicas | Router::Pods => {
-                self.notes.say(&matches, Fate::NotBuilt, "without a route requests cannot be told apart");
+                self.notes.say(&matches, Outcome::NotBuilt, "without a route requests cannot be told apart");
                 return None;
             }
         };
@@ -286,7 +288,7 @@ impl Canary<'_> {
                 expose.insert(key.to_owned(), list);
                 if let Some(earlier) = last.insert(key, value) {
                     let text = "Flagger asks ingress-nginx for the last header and the last cookie alone";
-                    self.notes.say(&earlier, Fate::NotNeeded, text);
+                    self.notes.say(&earlier, Outcome::NotNeeded, text);
                 }
             }
         }
@@ -302,7 +304,7 @@ impl Canary<'_> {
                 "requests are told apart by headers alone; with {} this would let in others",
                 beside.join(" and ")
             );
-            self.notes.say(one, Fate::NotBuilt, text);
+            self.notes.say(one, Outcome::NotBuilt, text);
             return None;
         }
         let headers: Option<Map<String, Value>> = one
@@ -321,7 +323,7 @@ impl Canary<'_> {
     /// Says of fields that this strategy has no use for them.
     fn unused(&mut self, fields: &[&str], why: &str) {
         for field in fields {
-            self.notes.say(&self.analysis(field), Fate::NotNeeded, why);
+            self.notes.say(&self.analysis(field), Outcome::NotNeeded, why);
         }
     }
 }

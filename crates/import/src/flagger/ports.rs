@@ -1,7 +1,7 @@
 //! The ports that Flagger discovers: here they stand in the Service, in the order of the containers.
 
 use super::Canary;
-use crate::fields::Fate;
+use crate::fields::Outcome;
 use crate::input::Document;
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ impl Canary<'_> {
         let Some(workload) = self.workload() else {
             let kind = self.draft.kind.kind();
             let text = format!("the {kind} is not among the files: write the ports of its pods into the Service");
-            self.notes.say(&asked, Fate::DoneOtherwise, text);
+            self.notes.say(&asked, Outcome::DoneOtherwise, text);
             return ports;
         };
         // The API server takes a number and a name once.
@@ -39,7 +39,7 @@ impl Canary<'_> {
         }
         if !twice.is_empty() {
             let text = format!("the Service, but for {}: it has such a name or number already", twice.join(", "));
-            self.notes.say(&asked, Fate::Differs, text);
+            self.notes.say(&asked, Outcome::Differs, text);
         }
         ports
     }

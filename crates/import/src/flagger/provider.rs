@@ -2,7 +2,7 @@
 
 use super::fields::OWN_PODS;
 use super::{Canary, Strategy};
-use crate::fields::Fate;
+use crate::fields::Outcome;
 use tidegate_controller::manifest::desired::TargetKind;
 use tidegate_controller::manifest::object::Kind;
 
@@ -163,7 +163,7 @@ impl<'a> Canary<'a> {
     pub(super) fn provider(&mut self, flag: Option<&'a str>) -> (Router, Counts) {
         let said = self.spec("provider");
         if self.draft.kind == TargetKind::DaemonSet {
-            self.notes.say(&said, Fate::DoneOtherwise, OWN_PODS);
+            self.notes.say(&said, Outcome::DoneOtherwise, OWN_PODS);
             return (Router::Pods, Counts::Unknown);
         }
         let name_of = |text: &'a str| Some(text.split(':').next().unwrap_or(text)).filter(|name| !name.is_empty());
@@ -180,18 +180,18 @@ impl<'a> Canary<'a> {
         let found = self.known(own.or(flag).unwrap_or(guess));
         if let (None, Some(text)) = (flag, self.unsaid.clone()) {
             // What was said of the router begins with these words.
-            self.notes.say(&said, Fate::Differs, text.clone());
-            self.notes.say_of_unsaid(&said, Fate::Differs, text);
+            self.notes.say(&said, Outcome::Differs, text.clone());
+            self.notes.say_of_unsaid(&said, Outcome::Differs, text);
         }
         found
     }
 
     /// Says something of the provider, named or not.
-    pub(super) fn of_provider(&mut self, fate: Fate, text: &str) {
+    pub(super) fn of_provider(&mut self, outcome: Outcome, text: &str) {
         let field = self.spec("provider");
         let text = self.unsaid.as_ref().map_or_else(|| text.to_owned(), |unsaid| format!("{unsaid}; {text}"));
-        self.notes.say(&field, fate, text.clone());
-        self.notes.say_of_unsaid(&field, fate, text);
+        self.notes.say(&field, outcome, text.clone());
+        self.notes.say_of_unsaid(&field, outcome, text);
     }
 
     fn known(&mut self, name: &str) -> (Router, Counts) {
@@ -199,7 +199,7 @@ impl<'a> Canary<'a> {
             name == "istio" && self.spec("service/appProtocol").text().is_some_and(|p| p.eq_ignore_ascii_case("tcp"));
         if connections {
             let text = "Flagger splits connections there; no phase does, so no VirtualService is imported";
-            self.of_provider(Fate::NotBuilt, text);
+            self.of_provider(Outcome::NotBuilt, text);
         }
         self.unsplit = matches!(name, "kubernetes" | "none");
         if self.unsplit && self.strategy != Strategy::Skipped {
@@ -211,12 +211,12 @@ impl<'a> Canary<'a> {
         }
         let Some(Provider { router, counts, instead, left, .. }) = PROVIDERS.iter().find(|known| known.name == name)
         else {
-            self.of_provider(Fate::NotUnderstood, "no provider that Flagger has; imported as gatewayAPI");
+            self.of_provider(Outcome::NotUnderstood, "no provider that Flagger has; imported as gatewayAPI");
             return (Router::Gateway, Counts::Unknown);
         };
         if let Some(why) = instead {
             let left = left.map(|kind| format!(". Flagger's {kind} stays, and leads users past that route: {MOVE}"));
-            self.of_provider(Fate::Differs, &format!("{why}{}", left.unwrap_or_default()));
+            self.of_provider(Outcome::Differs, &format!("{why}{}", left.unwrap_or_default()));
         }
         (*router, *counts)
     }
@@ -235,7 +235,7 @@ impl<'a> Canary<'a> {
     fn without_route(&mut self) -> Router {
         if self.draft.kind == TargetKind::Service {
             let text = "imported as gatewayAPI: with a Service as the target a route splits between it and its copy";
-            self.of_provider(Fate::Differs, text);
+            self.of_provider(Outcome::Differs, text);
             return Router::Gateway;
         }
         if self.strategy != Strategy::Canary {
