@@ -1,9 +1,9 @@
 //! Manifests of the application beside its rollout: word for word, but for what a run makes itself and what tools have changed.
 
-use super::argo;
 use super::draft::Draft;
 use super::fields::Outcome;
 use super::input::{Document, Input};
+use super::router::ROUTES;
 use super::undone::{Around, undone};
 use super::{live, yaml};
 use serde_json::Value;
@@ -39,7 +39,7 @@ pub(super) fn manifest(document: &Document, draft: &Draft, input: &Input) -> Bes
             let note = "each run makes the Service of the new version itself, as a copy of the stable one".to_owned();
             return Beside { text: None, outcome: Outcome::DoneOtherwise, note };
         }
-        if let Some(cut) = argo::without(&value, kind, second) {
+        if let Some(cut) = without(&value, kind, second) {
             value = cut;
             changes.push(format!("without the Service {second}: each run splits requests itself"));
         }
@@ -51,4 +51,23 @@ pub(super) fn manifest(document: &Document, draft: &Draft, input: &Input) -> Bes
     }
     let text = unnumbered(document, &value).unwrap_or_else(|| yaml::written(&value));
     Beside { text: Some(text), outcome: Outcome::Differs, note: format!("{file}, {}", changes.join("; ")) }
+}
+
+/// A manifest without the Service of the new version, which a run makes and names itself; none if it does not name it.
+fn without(manifest: &Value, kind: Kind, service: &str) -> Option<Value> {
+    let mut split = ROUTES.into_iter().filter(|(kind, ..)| ![Kind::GrpcRoute, Kind::Ingress].contains(kind));
+    let (_, _, _, rules, backends, name) = split.find(|(of, ..)| *of == kind)?;
+    let (mut manifest, mut cut) = (manifest.clone(), false);
+    let rules = manifest.pointer_mut(rules)?;
+    let rules = if rules.is_object() { std::slice::from_mut(rules) } else { rules.as_array_mut()?.as_mut_slice() };
+    for list in rules.iter_mut().filter_map(|rule| rule.pointer_mut(backends)?.as_array_mut()) {
+        let named = |backend: &Value| {
+            backend.pointer(name).and_then(Value::as_str).is_some_and(|host| host.split('.').next() == Some(service))
+        };
+        if list.iter().any(named) && !list.iter().all(named) {
+            list.retain(|backend| !named(backend));
+            cut = true;
+        }
+    }
+    cut.then_some(manifest)
 }

@@ -1,8 +1,11 @@
-//! What becomes of each field: nothing of the input is dropped without a word.
+//! What becomes of each field: nothing of the input is dropped without a word. What holds of all fields of a kind stands in `fields.txt`.
 
+use super::Tool;
+use super::draft::{go_duration, rounded};
 use super::input::{Document, Field};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 use tidegate_controller::manifest::yaml::{Content, Node};
 use tidegate_controller::record::text::plain;
 
@@ -25,6 +28,9 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    const ALL: [Self; 6] =
+        [Self::Imported, Self::Differs, Self::DoneOtherwise, Self::NotNeeded, Self::NotBuilt, Self::NotUnderstood];
+
     /// In words.
     #[must_use]
     pub fn words(self) -> &'static str {
@@ -39,8 +45,47 @@ impl Outcome {
     }
 }
 
-/// One line of a table: a field with all below it, what becomes of it, and where it goes or why it does not.
+/// A field with all below it, what becomes of it, and where it goes or why it does not.
 pub(super) type Row = (&'static str, Outcome, &'static str);
+
+/// The fields of some kinds of objects.
+pub(super) struct Table {
+    /// Whose they are; `both` is said of either tool's.
+    pub tool: &'static str,
+    /// The kinds.
+    pub kinds: Vec<&'static str>,
+    /// Their fields.
+    pub rows: Vec<Row>,
+}
+
+/// All that is known of the fields of both tools.
+pub(super) static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| tables(include_str!("fields.txt")));
+
+fn tables(text: &'static str) -> Vec<Table> {
+    let (mut words, mut tables, mut fields) = (BTreeMap::new(), Vec::<Table>::new(), Vec::new());
+    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        if let Some((name, text)) = line.strip_prefix('@').and_then(|line| line.split_once(' ')) {
+            words.insert(name, text);
+        } else if let Some((tool, kinds)) = line.strip_prefix("= ").and_then(|line| line.split_once(": ")) {
+            tables.push(Table { tool, kinds: kinds.split(", ").collect(), rows: Vec::new() });
+        } else if let Some((outcome, text)) = line.strip_prefix("  ").and_then(|line| line.split_once(": ")) {
+            let outcome = Outcome::ALL.into_iter().find(|known| known.words() == outcome);
+            let outcome = outcome.expect("an outcome, because the file is ours");
+            let text = text.strip_prefix('@').map_or(text, |name| words[name]);
+            let rows = fields.drain(..).map(|field| (field, outcome, text));
+            tables.last_mut().expect("a kind, because the file is ours").rows.extend(rows);
+        } else {
+            fields.push(line);
+        }
+    }
+    tables
+}
+
+/// The fields of a kind of a tool's objects, but for those that every object has; none if it has no such kind.
+pub(super) fn rows(tool: Tool, kind: &str) -> Option<&'static [Row]> {
+    let mut all = TABLES.iter().filter(|table| table.tool == tool.name());
+    all.find(|table| table.kinds.contains(&kind)).map(|table| table.rows.as_slice())
+}
 
 /// What became of one field of one object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -64,35 +109,50 @@ pub struct Note {
 
 /// What is said of single fields, over what the table says of all of their kind.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Notes {
-    /// By the place of the field.
-    said: BTreeMap<String, (Outcome, String)>,
-    /// Of fields that are not there.
-    unsaid: BTreeMap<String, (Outcome, String)>,
-}
+pub(super) struct Notes(BTreeMap<String, (Outcome, String)>);
 
 impl Notes {
     /// Says what became of a field with all below it. What was said of it before stays: it was closer to the matter.
     pub(super) fn say(&mut self, field: &Field<'_>, outcome: Outcome, text: impl Into<String>) {
         if field.is_there() {
-            self.said.entry(field.pointer.clone()).or_insert_with(|| (outcome, text.into()));
+            self.say_anyway(field, outcome, text);
         }
     }
 
-    /// Says what a field is taken to be that is not there, at the place where it would stand.
-    pub(super) fn say_of_unsaid(&mut self, field: &Field<'_>, outcome: Outcome, text: impl Into<String>) {
-        if !field.is_there() {
-            self.unsaid.entry(field.pointer.clone()).or_insert_with(|| (outcome, text.into()));
-        }
+    /// Says what a field is taken to be, whether it is there or not.
+    pub(super) fn say_anyway(&mut self, field: &Field<'_>, outcome: Outcome, text: impl Into<String>) {
+        self.0.entry(field.pointer.clone()).or_insert_with(|| (outcome, text.into()));
     }
 
     /// Says that a value was not understood.
     pub(super) fn odd(&mut self, field: &Field<'_>, expected: &str) {
         self.say(field, Outcome::NotUnderstood, format!("its value is left out; expected {expected}"));
     }
+
+    /// The number of seconds that a field says.
+    pub(super) fn seconds(&mut self, field: &Field<'_>) -> Option<u64> {
+        let seconds = field.count().map(u64::from);
+        if seconds.is_none() {
+            self.odd(field, "a number of seconds");
+        }
+        seconds
+    }
+
+    /// The seconds between two values that a field says: a minute if it does not, and at least so many.
+    pub(super) fn interval(&mut self, field: &Field<'_>, least: u64) -> u64 {
+        let said = field.text().and_then(go_duration);
+        if said.is_none() {
+            self.odd(field, "a length of time such as 1m; it is a minute");
+        }
+        if let Some(text) = said.filter(|seconds| *seconds > least).and_then(|_| rounded(field.text()?)) {
+            self.say(field, Outcome::Differs, text);
+        }
+        said.unwrap_or(60).max(least).max(1)
+    }
 }
 
 /// Where a walk stands.
+#[derive(Default)]
 struct At {
     /// `spec.analysis.metrics[0]`
     path: String,
@@ -125,117 +185,67 @@ struct Walk<'a> {
     document: &'a Document,
     rows: BTreeMap<&'static str, (Outcome, &'static str)>,
     notes: &'a Notes,
-    note: Vec<Note>,
+    found: Vec<Note>,
 }
 
 impl Walk<'_> {
-    fn tell(&mut self, at: &At, outcome: Outcome, text: &str) {
-        let mark = self.document.node.locate(&at.pointer);
-        let Document { file, kind, namespace, name, .. } = self.document;
-        self.note.push(Note {
-            file: file.to_string(),
-            line: mark.line,
-            column: mark.column,
-            object: plain(&format!("{kind} {namespace}/{name}")),
-            path: at.path.clone(),
-            outcome,
-            text: plain(text),
-        });
+    fn note(&mut self, at: &At, outcome: Outcome, text: &str) {
+        self.found.push(note(self.document, &at.path, &at.pointer, outcome, text));
     }
 
-    fn node(&mut self, node: &Node, at: &At) {
-        if let Some((outcome, text)) = self.notes.said.get(&at.pointer) {
-            return self.tell(at, *outcome, text);
-        }
-        if let Some(&(outcome, text)) = self.rows.get(at.pattern.as_str()) {
-            // What is said of a part goes before what is said of the whole.
-            let inside = format!("{}/", at.pointer);
-            let parts = self.notes.said.range(inside.clone()..).take_while(|(pointer, _)| pointer.starts_with(&inside));
-            let parts: Vec<(String, (Outcome, String))> = parts.map(|(p, note)| (p.clone(), note.clone())).collect();
-            self.tell(at, outcome, text);
-            for (pointer, (outcome, text)) in parts {
-                let path = pointer[at.pointer.len()..].split('/').skip(1).fold(at.path.clone(), |path, part| {
-                    let part = plain(&part.replace("~1", "/").replace("~0", "~"));
-                    if part.parse::<usize>().is_ok() { format!("{path}[{part}]") } else { format!("{path}.{part}") }
-                });
-                self.tell(&At { path, pattern: String::new(), pointer }, outcome, &text);
+    /// `inside` of what a row speaks of only what is said of a part is noted: that goes before what is said of the whole.
+    fn node(&mut self, node: &Node, at: &At, inside: bool) {
+        let row = self.rows.get(at.pattern.as_str()).filter(|_| !inside).copied();
+        if let Some((outcome, text)) = self.notes.0.get(&at.pointer) {
+            self.note(at, *outcome, text);
+            if !inside {
+                return;
             }
-            return;
+        } else if let Some((outcome, text)) = row {
+            self.note(at, outcome, text);
         }
-        let known = |pattern: &str, next: &str| {
-            let inside = format!("{pattern}{next}");
-            self.rows.range(inside.as_str()..).next().is_some_and(|(row, _)| row.starts_with(&inside))
+        let inside = inside || row.is_some();
+        let known = |next: &str| {
+            let below = format!("{}{next}", at.pattern);
+            self.rows.range(below.as_str()..).next().is_some_and(|(row, _)| row.starts_with(&below))
         };
         match &node.content {
-            Content::Map(entries) if at.pattern.is_empty() || known(&at.pattern, ".") => {
-                for (key, node) in entries {
-                    self.node(node, &at.key(&key.text));
-                }
+            Content::Map(entries) if inside || at.pattern.is_empty() || known(".") => {
+                entries.iter().for_each(|(key, node)| self.node(node, &at.key(&key.text), inside));
             }
-            Content::List(items) if known(&at.pattern, "[]") => {
-                for (n, node) in items.iter().enumerate() {
-                    self.node(node, &at.item(n));
-                }
+            Content::List(items) if inside || known("[]") => {
+                items.iter().enumerate().for_each(|(n, node)| self.node(node, &at.item(n), inside));
             }
-            Content::Scalar(serde_json::Value::Null) if known(&at.pattern, ".") || known(&at.pattern, "[]") => {}
+            Content::Scalar(serde_json::Value::Null) if known(".") || known("[]") => {}
+            Content::Map(_) | Content::List(_) | Content::Scalar(_) if inside => {}
             Content::Map(_) | Content::List(_) | Content::Scalar(_) => {
-                self.tell(at, Outcome::NotUnderstood, "no field that this version knows; is it spelled right?");
+                self.note(at, Outcome::NotUnderstood, "no field that this version knows; is it spelled right?");
             }
         }
     }
 }
 
-/// What became of every field of a document, in the order of the file.
-pub(super) fn note(document: &Document, tables: &[&[Row]], notes: &Notes) -> Vec<Note> {
-    let rows =
-        tables.iter().flat_map(|table| table.iter()).map(|&(path, outcome, text)| (path, (outcome, text))).collect();
-    let mut walk = Walk { document, rows, notes, note: Vec::new() };
-    walk.node(&document.node, &At { path: String::new(), pattern: String::new(), pointer: String::new() });
-    for (pointer, (outcome, text)) in &notes.unsaid {
-        let path = pointer.trim_start_matches('/').replace('/', ".");
-        // Without a value the field itself says nothing.
-        walk.note.retain(|note| note.path != path);
-        walk.tell(&At { path, pattern: String::new(), pointer: pointer.clone() }, *outcome, text);
-    }
-    walk.note
+fn note(document: &Document, path: &str, pointer: &str, outcome: Outcome, text: &str) -> Note {
+    let Document { file, kind, namespace, name, node, .. } = document;
+    let (mark, object) = (node.locate(pointer), plain(&format!("{kind} {namespace}/{name}")));
+    let (file, path, text) = (file.to_string(), path.to_owned(), plain(text));
+    Note { file, line: mark.line, column: mark.column, object, path, outcome, text }
 }
 
-/// What every object has.
-pub(super) const OBJECT: &[Row] = &[
-    ("apiVersion", Outcome::Imported, "tells what the object is"),
-    ("kind", Outcome::Imported, "tells what the object is"),
-    ("metadata.name", Outcome::Imported, "metadata.name, or the name that others refer to"),
-    ("metadata.namespace", Outcome::Imported, "metadata.namespace"),
-    ("metadata.generateName", Outcome::NotNeeded, "a rollout's file says its name"),
-    (
-        "metadata.labels",
-        Outcome::NotNeeded,
-        "a rollout's file has no labels; those of workloads and Services stand in their manifests",
-    ),
-    (
-        "metadata.annotations",
-        Outcome::NotNeeded,
-        "a rollout's file has no annotations; those of workloads and Services stand in their manifests",
-    ),
-    (
-        "metadata.finalizers",
-        Outcome::NotNeeded,
-        "a rollout is a file in Git, and nothing in the cluster waits for its end",
-    ),
-    ("metadata.ownerReferences", Outcome::NotNeeded, "a rollout is a file in Git, and nothing in the cluster owns it"),
-    ("metadata.creationTimestamp", Outcome::NotNeeded, SERVER),
-    ("metadata.deletionGracePeriodSeconds", Outcome::NotNeeded, SERVER),
-    ("metadata.deletionTimestamp", Outcome::NotNeeded, SERVER),
-    ("metadata.generation", Outcome::NotNeeded, SERVER),
-    ("metadata.managedFields", Outcome::NotNeeded, SERVER),
-    ("metadata.resourceVersion", Outcome::NotNeeded, SERVER),
-    ("metadata.selfLink", Outcome::NotNeeded, SERVER),
-    ("metadata.uid", Outcome::NotNeeded, SERVER),
-    (
-        "status",
-        Outcome::NotNeeded,
-        "what is so in the cluster is read from the cluster; a rollout starts with the version that runs",
-    ),
-];
+/// What became of an object as a whole.
+pub(super) fn whole(document: &Document, outcome: Outcome, text: &str) -> Note {
+    note(document, "", "", outcome, text)
+}
 
-const SERVER: &str = "the API server fills it in";
+/// What became of every field of a tool's object, in the order of the file.
+pub(super) fn each(document: &Document, tool: Tool, notes: &Notes) -> Vec<Note> {
+    let rows = TABLES[0].rows.iter().chain(rows(tool, &document.kind).unwrap_or_default());
+    let rows = rows.map(|&(path, outcome, text)| (path, (outcome, text))).collect();
+    let mut walk = Walk { document, rows, notes, found: Vec::new() };
+    walk.node(&document.node, &At::default(), false);
+    for (pointer, (outcome, text)) in notes.0.iter().filter(|(pointer, _)| document.node.at(pointer).is_none()) {
+        let path = pointer.trim_start_matches('/').replace('/', ".");
+        walk.found.push(note(document, &path, pointer, *outcome, text));
+    }
+    walk.found
+}

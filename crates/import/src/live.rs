@@ -13,16 +13,15 @@ const BESIDE: &str = "services,hpa,scaledobjects,ingresses,destinationrules";
 /// alone: a line that a screen breaks could not be copied.
 #[must_use]
 pub fn commands(tool: Tool, kubectl: &str, import: &str) -> Vec<String> {
-    let (name, kinds) = match tool {
-        Tool::Flagger => ("flagger", format!("canaries,metrictemplates,deployments,daemonsets,configmaps,{BESIDE}")),
+    let (own, others) = match tool {
+        Tool::Flagger => ("canaries,metrictemplates,deployments,daemonsets,configmaps", ""),
         Tool::Argo => (
-            "argo",
-            format!(
-                "rollouts.argoproj.io,analysistemplates,clusteranalysistemplates,{BESIDE},httproutes,virtualservices,traefikservices"
-            ),
+            "rollouts.argoproj.io,analysistemplates,clusteranalysistemplates",
+            ",httproutes,virtualservices,traefikservices",
         ),
         Tool::Bare => return Vec::new(),
     };
+    let (name, kinds) = (tool.name(), format!("{own},{BESIDE}{others}"));
     vec![format!("{name}={kinds}"), format!("kubectl {kubectl}get ${name} -o yaml | tidegate import {name} -{import}")]
 }
 
@@ -45,18 +44,18 @@ const PREFIXES: [&str; 2] = ["rollout.argoproj.io/", "argo-rollouts.argoproj.io/
 const EVERYWHERE: [&str; 3] = ["kube-root-ca.crt", "istio-ca-root-cert", "openshift-service-ca.crt"];
 
 /// Parts what people keep from what is made of it in the cluster, by a tool whose group that is or in every namespace.
-pub(super) fn parted(documents: Vec<Document>, group: Option<&str>) -> Input {
+pub(super) fn parted(documents: Vec<Document>, tool: Tool) -> Input {
     let (made, documents): (Vec<Document>, Vec<Document>) =
-        documents.into_iter().partition(|document| maker(document, group).is_some());
+        documents.into_iter().partition(|document| maker(document, tool).is_some());
     Input { documents: documents.into_iter().map(cleaned).collect(), made }
 }
 
 /// Who makes an object in the cluster, in words: an object of a tool's group, or whoever does so in every namespace.
-pub(super) fn maker(document: &Document, group: Option<&str>) -> Option<String> {
+pub(super) fn maker(document: &Document, tool: Tool) -> Option<String> {
     if document.manifest() == Some(Kind::ConfigMap) && EVERYWHERE.contains(&document.name.as_str()) {
         return Some("every namespace is given one".to_owned());
     }
-    let group = group.filter(|group| document.group() != *group)?;
+    let group = tool.objects().0.filter(|group| document.group() != *group)?;
     let owners = document.at("/metadata/ownerReferences").items();
     let of_group = |version: &str| version.split_once('/').is_some_and(|(of, _)| of == group);
     let owner = owners.iter().find(|owner| owner.get("apiVersion").text().is_some_and(of_group))?;

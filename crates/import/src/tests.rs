@@ -1,8 +1,6 @@
 //! Whole imports, as people see them; that what is made is valid; and that no field is lost.
 
 use super::*;
-use serde_json::Value;
-use std::collections::BTreeSet;
 use tidegate_controller::manifest::files::{Entry, Files};
 use tidegate_controller::manifest::installation::Caps;
 use tidegate_controller::manifest::{load, oid, raw};
@@ -162,12 +160,6 @@ fn comparisons_are_left_out_where_stable_serves_nobody() {
     assert!(rollout.contains("        - errors\n") && !rollout.contains("latency"), "{rollout}");
 }
 
-/// The table of a kind of object.
-fn table(kind: &str) -> &'static [fields::Row] {
-    let mut all = flagger::TABLES.iter().chain(argo::TABLES);
-    all.find(|(of, _)| *of == kind).map(|(_, rows)| *rows).unwrap()
-}
-
 /// A path with all its places in lists: `spec.analysis.metrics[].name`.
 fn pattern(path: &str) -> String {
     path.split('[')
@@ -183,8 +175,9 @@ fn every_field_of_the_tables_is_a_field_and_the_other_way_round() {
         ("argo.yaml", include_str!("examples/argo-every-field.yaml")),
     ];
     for document in &input::read(&bytes(&files), "shop").unwrap().documents {
-        let tables = [table(&document.kind), fields::OBJECT];
-        let note = fields::note(document, &tables, &fields::Notes::default());
+        let tool = if Tool::Flagger.owns(document) { Tool::Flagger } else { Tool::Argo };
+        let tables = [fields::rows(tool, &document.kind).unwrap(), &fields::TABLES[0].rows];
+        let note = fields::each(document, tool, &Notes::default());
         let odd: Vec<&Note> = note.iter().filter(|note| note.outcome == Outcome::NotUnderstood).collect();
         assert_eq!(odd, Vec::<&Note>::new());
         let hit: BTreeSet<String> = note.iter().map(|note| pattern(&note.path)).collect();

@@ -70,10 +70,8 @@ fn subsets_without_hash(value: &mut Value, _: &Around<'_>) -> Option<String> {
 fn led_back(value: &mut Value, around: &Around<'_>) -> Option<String> {
     let Around { document, draft, input } = around;
     draft.refers.iter().find(|(kind, name, _)| *kind == Kind::Service && *name == document.name)?;
-    let is_target = |d: &&Document| {
-        d.manifest() == Some(draft.kind.kind()) && d.name == draft.target && d.namespace == document.namespace
-    };
-    let labels = input.documents.iter().find(is_target)?.at("/spec/selector/matchLabels");
+    let target = input.find(draft.kind.kind(), &document.namespace, &draft.target)?;
+    let labels = target.spec("selector/matchLabels");
     let mut led = false;
     for (label, value) in value.pointer_mut("/spec/selector")?.as_object_mut()? {
         let own = labels.get(label).words().filter(|own| *value == format!("{own}-primary"));
