@@ -5,6 +5,7 @@ use super::input::{Document, Input};
 use super::router::{ROUTES, Router};
 use super::{Tool, merge};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use tidegate_controller::manifest::object::Kind;
 
 /// How long the new version stays with some users at first, in seconds.
@@ -13,8 +14,10 @@ const SOAK: u64 = 300;
 /// A rollout for each Deployment.
 pub(super) fn import(input: &Input) -> Imported {
     let deployments = input.documents.iter().filter(|document| document.manifest() == Some(Kind::Deployment));
-    let drafts = deployments.map(|deployment| draft(deployment, input)).collect();
-    merge(input, Tool::Bare, drafts, Providers::default(), Vec::new())
+    let mut drafts: Vec<Draft> = deployments.map(|deployment| draft(deployment, input)).collect();
+    let mut seen = BTreeSet::new();
+    drafts.iter_mut().for_each(|draft| draft.tell_apart(&mut seen));
+    merge(input, Tool::Bare, &drafts, Providers::default(), Vec::new())
 }
 
 fn draft(deployment: &Document, input: &Input) -> Draft {

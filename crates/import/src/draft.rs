@@ -1,7 +1,7 @@
 //! What is made of the input: rollouts with their manifests, and what the Installation has to know.
 
-use super::fields::Note;
-use super::input::Document;
+use super::fields::{Note, Notes, Outcome};
+use super::input::{Document, Field};
 use super::yaml::written;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -9,15 +9,13 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use tidegate_controller::manifest::desired::{Layout, TargetKind};
 use tidegate_controller::manifest::duration::Span;
-use tidegate_controller::manifest::ids::{Namespace, RolloutName, StepName};
+use tidegate_controller::manifest::ids::StepName;
 use tidegate_controller::manifest::measure::PrometheusQuery;
 use tidegate_controller::manifest::object::Kind;
 use tidegate_controller::record::text::plain;
 
 /// The most checks of a phase, and so of what is imported.
 const MOST_CHECKS: usize = 20;
-/// What is said of those beyond.
-pub(super) const TOO_MANY: &str = "a phase has at most 20 checks";
 /// The most phases of a rollout.
 pub(super) const MOST_PHASES: usize = 50;
 /// What is said of what would be a preview with a router that moves pods.
@@ -133,26 +131,11 @@ pub(super) struct Check {
     pub samples: u64,
 }
 
-/// The object that a rollout was.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Origin {
-    /// Its file.
-    pub file: String,
-    /// The line that it begins with.
-    pub line: usize,
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-}
-
 /// A rollout to be.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Draft {
     /// Where it was read, for the file's first line.
     pub from: String,
-    /// The object that it was, with its place.
-    pub origin: Origin,
     /// Its namespace.
     pub namespace: String,
     /// Its name.
@@ -192,22 +175,29 @@ pub(super) struct Draft {
 impl Draft {
     /// A rollout of that document's name. The name and namespace of a rollout are not as free as those of objects.
     pub(super) fn of(document: &Document) -> Self {
-        let Document { file, namespace, name, kind, node, .. } = document;
-        let (file_text, line) = (file.to_string(), node.mark.line);
+        let Document { file, namespace, name, kind, .. } = document;
         Self {
             from: format!("{kind} {name} in {file}"),
-            origin: Origin { file: file_text, line, namespace: namespace.clone(), name: name.clone() },
-            namespace: namespace
-                .parse()
-                .map_or_else(|_| name_of(namespace, 63, |_| false), |n: Namespace| n.to_string()),
-            name: name.parse().map_or_else(|_| name_of(name, 52, |_| false), |n: RolloutName| n.to_string()),
+            namespace: name_of(namespace, 63, |_| false),
+            name: name_of(name, 52, |_| false),
             ..Self::default()
         }
     }
 
-    /// Whether there is no room for one more check.
-    pub(super) fn is_full(&self) -> bool {
-        self.checks.len() >= MOST_CHECKS
+    /// Takes another name if it is one of another rollout, as two never share a file.
+    pub(super) fn tell_apart(&mut self, seen: &mut BTreeSet<(String, String)>) {
+        let taken = |name: &str| seen.contains(&(self.namespace.clone(), name.to_owned()));
+        self.name = name_of(&self.name, 52, taken);
+        seen.insert((self.namespace.clone(), self.name.clone()));
+    }
+
+    /// Whether there is room for one more check; if not, that is said of what would be one.
+    pub(super) fn has_room(&self, field: &Field<'_>, notes: &mut Notes) -> bool {
+        let has_room = self.checks.len() < MOST_CHECKS;
+        if !has_room {
+            notes.say(field, Outcome::NotBuilt, "a phase has at most 20 checks");
+        }
+        has_room
     }
 
     /// Adds a check; its name as it is used.
@@ -230,14 +220,9 @@ impl Draft {
         needs.max().unwrap_or(0)
     }
 
-    /// The directory of its files.
-    fn directory(&self) -> String {
-        format!("{}/{}", self.namespace, self.name)
-    }
-
     /// The file of its manifests.
     pub(super) fn manifests(&self) -> String {
-        format!("{}/{}.yaml", self.directory(), self.name)
+        format!("{}/{name}/{name}.yaml", self.namespace, name = self.name)
     }
 
     /// Its file.
@@ -255,7 +240,7 @@ impl Draft {
 
     /// The rollout's file.
     fn path(&self) -> String {
-        format!("{}/rollout.yaml", self.directory())
+        format!("{}/{}/rollout.yaml", self.namespace, self.name)
     }
 
     fn spec(&self) -> Value {

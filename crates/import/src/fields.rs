@@ -3,14 +3,14 @@
 use super::Tool;
 use super::draft::{go_duration, rounded};
 use super::input::{Document, Field};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use tidegate_controller::manifest::yaml::{Content, Node};
 use tidegate_controller::record::text::plain;
 
 /// What became of a field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Outcome {
     /// It is in what was made, and means the same.
@@ -28,9 +28,6 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    const ALL: [Self; 6] =
-        [Self::Imported, Self::Differs, Self::DoneOtherwise, Self::NotNeeded, Self::NotBuilt, Self::NotUnderstood];
-
     /// In words.
     #[must_use]
     pub fn words(self) -> &'static str {
@@ -69,8 +66,7 @@ fn tables(text: &'static str) -> Vec<Table> {
         } else if let Some((tool, kinds)) = line.strip_prefix("= ").and_then(|line| line.split_once(": ")) {
             tables.push(Table { tool, kinds: kinds.split(", ").collect(), rows: Vec::new() });
         } else if let Some((outcome, text)) = line.strip_prefix("  ").and_then(|line| line.split_once(": ")) {
-            let outcome = Outcome::ALL.into_iter().find(|known| known.words() == outcome);
-            let outcome = outcome.expect("an outcome, because the file is ours");
+            let outcome = serde_json::from_value(outcome.into()).expect("an outcome, because the file is ours");
             let text = text.strip_prefix('@').map_or(text, |name| words[name]);
             let rows = fields.drain(..).map(|field| (field, outcome, text));
             tables.last_mut().expect("a kind, because the file is ours").rows.extend(rows);
@@ -129,21 +125,23 @@ impl Notes {
         self.say(field, Outcome::NotUnderstood, format!("its value is left out; expected {expected}"));
     }
 
+    /// What was found in a value; if that is nothing, it was not understood.
+    pub(super) fn wanted<T>(&mut self, field: &Field<'_>, found: Option<T>, expected: &str) -> Option<T> {
+        if found.is_none() {
+            self.odd(field, expected);
+        }
+        found
+    }
+
     /// The number of seconds that a field says.
     pub(super) fn seconds(&mut self, field: &Field<'_>) -> Option<u64> {
-        let seconds = field.count().map(u64::from);
-        if seconds.is_none() {
-            self.odd(field, "a number of seconds");
-        }
-        seconds
+        self.wanted(field, field.count().map(u64::from), "a number of seconds")
     }
 
     /// The seconds between two values that a field says: a minute if it does not, and at least so many.
     pub(super) fn interval(&mut self, field: &Field<'_>, least: u64) -> u64 {
         let said = field.text().and_then(go_duration);
-        if said.is_none() {
-            self.odd(field, "a length of time such as 1m; it is a minute");
-        }
+        self.wanted(field, said, "a length of time such as 1m; it is a minute");
         if let Some(text) = said.filter(|seconds| *seconds > least).and_then(|_| rounded(field.text()?)) {
             self.say(field, Outcome::Differs, text);
         }

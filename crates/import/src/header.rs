@@ -28,12 +28,7 @@ pub(super) fn is_header(name: &str, value: &Value) -> bool {
     let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+.^_`|~-".contains(c);
     let text = value.as_str().or_else(|| value["regex"].as_str()).unwrap_or_default();
     let seen = |c: char| ('!'..='~').contains(&c);
-    let inside = text.chars().all(|c| seen(c) || c == ' ');
-    !name.is_empty()
-        && name.len() <= 256
-        && name.chars().all(token)
-        && inside
-        && text.starts_with(seen)
-        && text.ends_with(seen)
-        && text.len() <= 4096
+    let is_name = (1..=256).contains(&name.len()) && name.chars().all(token);
+    let is_text = text.len() <= 4096 && text.chars().all(|c| seen(c) || c == ' ');
+    is_name && is_text && text.starts_with(seen) && text.ends_with(seen)
 }

@@ -31,11 +31,6 @@ pub(super) struct Document {
 }
 
 impl Document {
-    /// Its group.
-    pub(super) fn group(&self) -> &str {
-        self.api_version.rsplit_once('/').map_or("", |(group, _)| group)
-    }
-
     /// Its kind, if it may stand in a set of manifests.
     pub(super) fn manifest(&self) -> Option<Kind> {
         Kind::find(&self.api_version, &self.kind).filter(|kind| Kind::MANIFEST.contains(kind))
@@ -74,11 +69,10 @@ pub(super) struct Field<'a> {
 impl<'a> Field<'a> {
     /// The field below it.
     pub(super) fn get(&self, key: &str) -> Self {
-        let node = self.node.and_then(|node| node.get(key));
-        Self { node, pointer: format!("{}/{}", self.pointer, key.replace('~', "~0").replace('/', "~1")) }
+        self.at(&format!("/{}", key.replace('~', "~0").replace('/', "~1")))
     }
 
-    /// The field below it at a JSON pointer that needs no escapes.
+    /// The field below it at a JSON pointer.
     pub(super) fn at(&self, pointer: &str) -> Self {
         Self { node: self.node.and_then(|node| node.at(pointer)), pointer: format!("{}{pointer}", self.pointer) }
     }

@@ -54,18 +54,19 @@ impl Tool {
         }
     }
 
-    /// The group of its objects, and the kind of those that become rollouts.
-    fn objects(self) -> (Option<&'static str>, &'static str) {
+    /// Group and version, and kind, of what becomes a rollout.
+    fn objects(self) -> (&'static str, &'static str) {
         match self {
-            Self::Flagger => (Some("flagger.app"), "Canary"),
-            Self::Argo => (Some("argoproj.io"), "Rollout"),
-            Self::Bare => (None, "Deployment"),
+            Self::Flagger => ("flagger.app/v1beta1", "Canary"),
+            Self::Argo => ("argoproj.io/v1alpha1", "Rollout"),
+            Self::Bare => ("apps/v1", "Deployment"),
         }
     }
 
-    /// Whether an object is of its group.
-    fn owns(self, document: &Document) -> bool {
-        self.objects().0 == Some(document.group())
+    /// Whether objects of this group and version are a tool's.
+    fn owns(self, api_version: &str) -> bool {
+        let group = |api_version: &str| api_version.rsplit_once('/').map(|(group, _)| group.to_owned());
+        self != Self::Bare && group(api_version) == group(self.objects().0)
     }
 }
 
@@ -86,11 +87,8 @@ pub fn converted(
         Tool::Bare => bare::import(&input),
     };
     let Some((path, _)) = files.first().filter(|_| imported.files.is_empty()) else { return Ok(imported) };
-    let kind = match tool {
-        Tool::Flagger => "a Canary of flagger.app/v1beta1",
-        Tool::Argo => "a Rollout of argoproj.io/v1alpha1",
-        Tool::Bare => "a Deployment of apps/v1",
-    };
+    let (api_version, kind) = tool.objects();
+    let kind = format!("a {kind} of {api_version}");
     Err(vec![Diagnostic::of_file(path, Code::Schema, "there is nothing to import in these files", kind)])
 }
 
@@ -124,8 +122,11 @@ fn import(
 ) -> Imported {
     let (mut shared, mut drafts, mut fields) = (Shared::default(), Vec::new(), Vec::new());
     let (rollouts, others): (Vec<_>, Vec<_>) = own.iter().partition(|document| document.kind == tool.objects().1);
+    let mut seen = BTreeSet::new();
     for (n, document) in rollouts.into_iter().enumerate() {
-        let (draft, notes) = convert(n, document, &mut shared);
+        let (mut draft, mut notes) = convert(n, document, &mut shared);
+        draft.tell_apart(&mut seen);
+        tell_names(document, &draft, &mut notes);
         fields.extend(fields::each(document, tool, &notes));
         fields.extend(unmeasured(document, &draft));
         drafts.push(draft);
@@ -133,16 +134,14 @@ fn import(
     for document in others {
         fields.extend(of_other(document, tool, shared.used.remove(&document.key())));
     }
-    merge(input, tool, drafts, shared.providers, fields)
+    merge(input, tool, &drafts, shared.providers, fields)
 }
 
 /// Puts drafts and the manifests that belong to them together: all objects but those of a tool's group.
-fn merge(input: &Input, tool: Tool, mut drafts: Vec<Draft>, providers: Providers, mut fields: Vec<Note>) -> Imported {
+fn merge(input: &Input, tool: Tool, drafts: &[Draft], providers: Providers, mut fields: Vec<Note>) -> Imported {
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    tell_apart(&mut drafts);
-    drafts.iter().for_each(|draft| tell_names(draft, &mut fields));
-    for document in input.documents.iter().filter(|document| !tool.owns(document)) {
-        let (outcome, text) = match owner(document, &drafts) {
+    for document in input.documents.iter().filter(|document| !tool.owns(&document.api_version)) {
+        let (outcome, text) = match owner(document, drafts) {
             Ok(draft) => {
                 let beside::Beside { text, outcome, note } = beside::manifest(document, draft, input);
                 texts.entry(draft.manifests()).or_default().extend(text);
@@ -159,7 +158,7 @@ fn merge(input: &Input, tool: Tool, mut drafts: Vec<Draft>, providers: Providers
     }
     fields.sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
     let mut imported = Imported { providers: providers.0, fields, ..Imported::default() };
-    for draft in &drafts {
+    for draft in drafts {
         let path = draft.manifests();
         let mut all: Vec<String> = draft.objects.iter().map(yaml::written).collect();
         all.extend(texts.remove(&path).unwrap_or_default());
@@ -204,26 +203,14 @@ fn of_other(document: &Document, tool: Tool, notes: Option<Notes>) -> Vec<Note> 
     fields::each(document, tool, &notes)
 }
 
-/// Two rollouts never share a file: of two objects with one name the later one gets another.
-fn tell_apart(drafts: &mut [Draft]) {
-    let mut seen = BTreeSet::new();
-    for draft in drafts {
-        let taken = |name: &str| seen.contains(&(draft.namespace.clone(), name.to_owned()));
-        draft.name = draft::name_of(&draft.name, 52, taken);
-        seen.insert((draft.namespace.clone(), draft.name.clone()));
-    }
-}
-
 /// Says of a name or a namespace that it is another one here.
-fn tell_names(draft: &Draft, fields: &mut [Note]) {
-    let draft::Origin { file, line, namespace, name } = &draft.origin;
-    for (path, was, is) in [("metadata.name", name, &draft.name), ("metadata.namespace", namespace, &draft.namespace)] {
-        let mut here = fields.iter_mut().filter(|note| note.file == *file && note.line >= *line);
-        if let Some(note) = here.find(|note| note.path == path).filter(|_| was != is) {
-            note.outcome = Outcome::Differs;
-            note.text =
-                format!("{path}: {is}, as a rollout's is of lower-case letters, digits and dashes, and no other's");
-        }
+fn tell_names(document: &Document, draft: &Draft, notes: &mut Notes) {
+    let both = [("name", &document.name, &draft.name), ("namespace", &document.namespace, &draft.namespace)];
+    for (field, _, is) in both.into_iter().filter(|(_, was, is)| was != is) {
+        let text = format!(
+            "metadata.{field}: {is}, as a rollout's is of lower-case letters, digits and dashes, and no other's"
+        );
+        notes.say(&document.at(&format!("/metadata/{field}")), Outcome::Differs, text);
     }
 }
 

@@ -175,7 +175,7 @@ fn every_field_of_the_tables_is_a_field_and_the_other_way_round() {
         ("argo.yaml", include_str!("examples/argo-every-field.yaml")),
     ];
     for document in &input::read(&bytes(&files), "shop").unwrap().documents {
-        let tool = if Tool::Flagger.owns(document) { Tool::Flagger } else { Tool::Argo };
+        let tool = if Tool::Flagger.owns(&document.api_version) { Tool::Flagger } else { Tool::Argo };
         let tables = [fields::rows(tool, &document.kind).unwrap(), &fields::TABLES[0].rows];
         let note = fields::each(document, tool, &Notes::default());
         let odd: Vec<&Note> = note.iter().filter(|note| note.outcome == Outcome::NotUnderstood).collect();

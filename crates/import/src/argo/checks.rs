@@ -4,7 +4,7 @@ use super::Rollout;
 use super::baseline::{self, Asked, LATEST, POD, STABLE};
 use super::conditions::{Bounds, bad, good};
 use crate::Tool;
-use crate::draft::{Check, PROMETHEUS, TOO_MANY, number};
+use crate::draft::{Check, PROMETHEUS, number};
 use crate::fields::Notes;
 use crate::fields::Outcome::{Differs, DoneOtherwise, NotBuilt, NotUnderstood};
 use crate::input::{Document, Field};
@@ -68,7 +68,10 @@ impl Rollout<'_> {
         let of_cluster = reference.get("clusterScope").is_true();
         let kind = if of_cluster { "ClusterAnalysisTemplate" } else { "AnalysisTemplate" };
         let near = |d: &Document| of_cluster || d.namespace == self.document.namespace;
-        self.input.documents.iter().position(|d| Tool::Argo.owns(d) && d.kind == kind && d.name == name && near(d))
+        self.input
+            .documents
+            .iter()
+            .position(|d| Tool::Argo.owns(&d.api_version) && d.kind == kind && d.name == name && near(d))
     }
 
     /// What the rollout puts into queries.
@@ -136,8 +139,7 @@ impl Rollout<'_> {
         if let Some(name) = self.made.get(&key) {
             return Some(name.clone());
         }
-        if self.draft.is_full() {
-            notes.say(field, NotBuilt, TOO_MANY);
+        if !self.draft.has_room(field, notes) {
             return None;
         }
         let Some(asked) = baseline::asked(&query) else {
@@ -190,9 +192,7 @@ fn address(field: &Field<'_>, known: &Args, notes: &mut Notes) -> String {
 fn counts(metric: &Metric<'_>, interval: u64, notes: &mut Notes, says: &mut Map<String, Value>) -> u64 {
     let (count, limit) = (metric.field.get("count"), metric.field.get("failureLimit"));
     let bad = limit.count().filter(|limit| *limit <= MOST_BAD);
-    if bad.is_none() {
-        notes.odd(&limit, &format!("a number from 0 to {MOST_BAD}"));
-    }
+    let bad = notes.wanted(&limit, bad, &format!("a number from 0 to {MOST_BAD}"));
     let (said, bad) = (u64::from(count.count().unwrap_or(1).clamp(1, 1_000)), u64::from(bad.unwrap_or(0)));
     let (samples, bad) = match metric.samples {
         Samples::AsSaid => (said, tolerated(said, bad, &limit, notes)),

@@ -11,6 +11,19 @@ pub(super) struct Bounds {
     pub strict: bool,
 }
 
+/// How a value may compare with a number: whether it may be less, equal, greater.
+type Holds = [bool; 3];
+
+/// How conditions say it, the longer words first.
+const OPERATORS: [(&str, Holds); 6] = [
+    ("<=", [true, true, false]),
+    (">=", [false, true, true]),
+    ("==", [false, true, false]),
+    ("!=", [true, false, true]),
+    ("<", [true, false, false]),
+    (">", [false, false, true]),
+];
+
 /// All comparisons hold of what is good.
 pub(super) fn good(text: &str) -> Option<Bounds> {
     all(text.split("&&").flat_map(|part| part.split(" and ")).map(comparison))
@@ -19,34 +32,23 @@ pub(super) fn good(text: &str) -> Option<Bounds> {
 /// Any comparison that holds makes it bad.
 pub(super) fn bad(text: &str) -> Option<Bounds> {
     let parts = text.split("||").flat_map(|part| part.split(" or "));
-    all(parts.map(|part| {
-        let (how, number) = comparison(part)?;
-        let opposite = match how {
-            "<" => ">=",
-            "<=" => ">",
-            ">" => "<=",
-            ">=" => "<",
-            "!=" => "==",
-            _ => return None,
-        };
-        Some((opposite, number))
-    }))
+    all(parts.map(|part| comparison(part).map(|(holds, number)| (holds.map(|holds| !holds), number))))
 }
 
-fn all(parts: impl Iterator<Item = Option<(&'static str, f64)>>) -> Option<Bounds> {
+fn all(parts: impl Iterator<Item = Option<(Holds, f64)>>) -> Option<Bounds> {
     let mut bounds = Bounds::default();
     for part in parts {
-        let (how, number) = part?;
-        if matches!(how, ">" | ">=" | "==") {
-            bounds.min = Some(bounds.min.map_or(number, |min| min.max(number)));
-        }
-        if matches!(how, "<" | "<=" | "==") {
-            bounds.max = Some(bounds.max.map_or(number, |max| max.min(number)));
-        }
-        bounds.strict |= matches!(how, "<" | ">");
-        if how == "!=" {
+        let ([less, equal, greater], number) = part?;
+        if less && greater {
             return None;
         }
+        if !less {
+            bounds.min = Some(bounds.min.map_or(number, |min| min.max(number)));
+        }
+        if !greater {
+            bounds.max = Some(bounds.max.map_or(number, |max| max.min(number)));
+        }
+        bounds.strict |= !equal;
     }
     let Bounds { min, max, strict: _ } = bounds;
     let fits = number(min.unwrap_or(0.0)).is_some() && number(max.unwrap_or(0.0)).is_some();
@@ -54,24 +56,13 @@ fn all(parts: impl Iterator<Item = Option<(&'static str, f64)>>) -> Option<Bound
 }
 
 /// `result[0] >= 0.95`, either way around: how the result compares with the number.
-fn comparison(text: &str) -> Option<(&'static str, f64)> {
-    let text = text.trim();
-    // The longer ones first.
-    let (how, (left, right)) =
-        ["<=", ">=", "==", "!=", "<", ">"].into_iter().find_map(|how| Some((how, text.split_once(how)?)))?;
+fn comparison(text: &str) -> Option<(Holds, f64)> {
+    let found = OPERATORS.into_iter().find_map(|(how, holds)| Some((holds, text.split_once(how)?)));
+    let ([less, equal, greater], (left, right)) = found?;
     let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
-    match (is_result(left), number(right), number(left), is_result(right)) {
-        (true, Some(number), ..) => Some((how, number)),
-        (_, _, Some(number), true) => {
-            let turned = match how {
-                "<=" => ">=",
-                ">=" => "<=",
-                "<" => ">",
-                ">" => "<",
-                other => other,
-            };
-            Some((turned, number))
-        }
+    match (number(left), number(right)) {
+        (_, Some(number)) if is_result(left) => Some(([less, equal, greater], number)),
+        (Some(number), _) if is_result(right) => Some(([greater, equal, less], number)),
         _ => None,
     }
 }

@@ -30,7 +30,7 @@ struct Rollout<'a> {
 
 /// Imports what is Argo's.
 pub(super) fn import(input: &Input) -> Imported {
-    let own = input.documents.iter().filter(|document| Tool::Argo.owns(document));
+    let own = input.documents.iter().filter(|document| Tool::Argo.owns(&document.api_version));
     let own: Vec<Document> = own.cloned().collect();
     super::import(Tool::Argo, input, &own, |_, document, shared| {
         let (notes, draft, made) = (Notes::default(), Draft::of(document), Made::new());

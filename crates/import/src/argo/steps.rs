@@ -201,10 +201,8 @@ impl Rollout<'_> {
     fn background(&mut self, stand: &Stand) {
         let field = self.canary("analysis");
         let said = field.get("startingStep");
-        if said.count().is_none() {
-            self.notes.odd(&said, "the number of a step");
-        }
-        let starting = usize::try_from(said.count().unwrap_or(0)).unwrap_or(0);
+        let starting = self.notes.wanted(&said, said.count(), "the number of a step").unwrap_or(0);
+        let starting = usize::try_from(starting).unwrap_or(0);
         let last = stand.began.iter().rposition(|began| *began <= starting).unwrap_or(0);
         let longest = self.draft.phases.iter().skip(last).map(|phase| phase.soak).max().unwrap_or(0);
         let checks = self.analysis(&field, Samples::Each { longest });

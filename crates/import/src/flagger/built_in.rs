@@ -71,10 +71,8 @@ impl Canary<'_> {
         }
         let provider = self.shared.providers.named("prometheus", &self.server(), "main");
         let said = metric.get("interval");
-        let interval = said.text().map_or(Some(60), go_duration);
-        if interval.is_none() {
-            self.notes.odd(&said, "a length of time such as 1m");
-        }
+        let interval =
+            self.notes.wanted(&said, said.text().map_or(Some(60), go_duration), "a length of time such as 1m");
         let (key, asked) = match self.counts {
             Counts::Proxy(proxy) => (key, json!({"provider": provider, "proxy": proxy})),
             Counts::Application | Counts::Unknown | Counts::Templates => {

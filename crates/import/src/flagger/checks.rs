@@ -4,7 +4,7 @@ use super::built_in::BuiltIn;
 use super::texts::{ROLLBACK, SAME_PODS};
 use super::{Canary, Strategy};
 use crate::Tool;
-use crate::draft::{Check, PROMETHEUS, TOO_MANY, number};
+use crate::draft::{Check, PROMETHEUS, number};
 use crate::fields::Outcome::{Differs, Imported, NotBuilt, NotNeeded, NotUnderstood};
 use crate::input::{Document, Field};
 use crate::query::{LONGEST, OTHER_PROVIDER, rendered};
@@ -42,7 +42,7 @@ impl Canary<'_> {
     }
 
     fn metric(&mut self, metric: &Field<'_>) -> Option<String> {
-        if !self.has_room(metric) {
+        if !self.draft.has_room(metric, &mut self.notes) {
             return None;
         }
         let name = metric.get("name").text().unwrap_or("metric");
@@ -113,7 +113,7 @@ impl Canary<'_> {
         let name = reference.get("name").text().unwrap_or_default();
         let namespace = reference.get("namespace").text().unwrap_or(&self.document.namespace);
         let key = ("MetricTemplate".to_owned(), namespace.to_owned(), name.to_owned());
-        let is_it = |d: &&Document| Tool::Flagger.owns(d) && d.key() == key;
+        let is_it = |d: &&Document| Tool::Flagger.owns(&d.api_version) && d.key() == key;
         let Some(template) = self.input.documents.iter().find(is_it) else {
             let text = format!(
                 "the MetricTemplate {namespace}/{name} is not among the files: import it together with this one"
@@ -177,16 +177,7 @@ impl Canary<'_> {
 
     /// A webhook that judges.
     pub(super) fn webhook(&mut self, hook: &Field<'_>) -> Option<String> {
-        let call = self.has_room(hook).then(|| self.call(hook))??;
+        let call = self.draft.has_room(hook, &mut self.notes).then(|| self.call(hook))??;
         Some(self.check(hook.get("name").text().unwrap_or("webhook"), Map::from_iter([("webhook".to_owned(), call)])))
-    }
-
-    /// Whether there is room for one more check; if not, that is said of what would be one.
-    fn has_room(&mut self, field: &Field<'_>) -> bool {
-        let room = !self.draft.is_full();
-        if !room {
-            self.notes.say(field, NotBuilt, TOO_MANY);
-        }
-        room
     }
 }

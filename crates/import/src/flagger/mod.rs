@@ -60,7 +60,7 @@ struct Canary<'a> {
 
 /// Imports what is Flagger's. `provider` is what Flagger runs with where a Canary does not say.
 pub(super) fn import(input: &Input, provider: Option<&str>) -> Imported {
-    let own = input.documents.iter().filter(|document| Tool::Flagger.owns(document));
+    let own = input.documents.iter().filter(|document| Tool::Flagger.owns(&document.api_version));
     let own: Vec<Document> = own.map(renamed).collect();
     let once = |refused: &BTreeMap<usize, String>| {
         super::import(Tool::Flagger, input, &own, |n, document, shared| {
@@ -255,9 +255,7 @@ impl<'a> Canary<'a> {
     /// How long browsers keep the cookie: a day if nothing is said.
     fn max_age(&mut self, field: &Field<'_>) -> Span {
         let said: Option<u64> = field.words().and_then(|text| text.parse().ok());
-        if said.is_none() {
-            self.notes.odd(field, "a number of seconds; it is a day");
-        }
+        let said = self.notes.wanted(field, said, "a number of seconds; it is a day");
         let said = said.filter(|seconds| *seconds > 0).unwrap_or(86_400);
         let age = Span::from_secs(said);
         if age.as_secs() < said {

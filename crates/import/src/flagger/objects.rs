@@ -36,30 +36,25 @@ const MESH: &str = "say it in an object of your mesh, beside the rollout's; it i
 const INGRESS: &str = "say it in the Ingress, which has to stand beside the rollout";
 const INGRESS_ROUTE: &str = "say it in the IngressRoute that leads to the TraefikService";
 
-impl<'a> Canary<'a> {
-    /// Says the same of all that the Canary says of the Service.
-    fn all_of_service(&mut self, outcome: Outcome, text: &str) {
-        OF_SERVICE.iter().for_each(|field| self.notes.say(&self.of_service(field), outcome, text));
+impl Canary<'_> {
+    /// Says the same of several fields of the service.
+    fn all(&mut self, fields: &[&str], outcome: Outcome, text: &str) {
+        fields.iter().for_each(|field| self.notes.say(&self.spec(&format!("service/{field}")), outcome, text));
     }
 
-    /// Says the same of all that goes into the route.
-    fn all_of_route(&mut self, outcome: Outcome, text: &str) {
-        OF_ROUTE.iter().for_each(|(field, ..)| self.notes.say(&self.of_service(field), outcome, text));
-    }
-
-    fn of_service(&self, field: &str) -> Field<'a> {
-        self.spec(&format!("service/{field}"))
+    /// Whether an object is among the input, which then says these fields.
+    fn is_beside(&mut self, kind: Kind, name: &str, fields: &[&str]) -> bool {
+        let is_beside = self.beside(kind, name).is_some();
+        if is_beside {
+            self.all(fields, NotNeeded, &format!("the {kind} {name} is among the files, and says it"));
+        }
+        is_beside
     }
 
     /// Makes what is not among the input.
     pub(super) fn objects(&mut self) {
         let name = self.service();
-        if self.beside(Kind::Service, &name).is_some() {
-            self.all_of_service(NotNeeded, &format!("the Service {name} is among the files, and says it"));
-        } else if self.draft.kind == TargetKind::Service {
-            let text = format!("say it in the Service {name}: it is the target, and has to stand beside the rollout");
-            self.all_of_service(DoneOtherwise, &text);
-        } else {
+        if !self.is_beside(Kind::Service, &name, &OF_SERVICE) {
             let service = self.service_object(&name);
             self.draft.objects.extend(service);
         }
@@ -70,7 +65,7 @@ impl<'a> Canary<'a> {
                 Router::Gateway | Router::Istio | Router::Service | Router::Replicas | Router::Pods => (outcome, text),
             };
             if !routers.contains(&self.router) {
-                self.notes.say(&self.of_service(field), outcome, text);
+                self.all(&[field], outcome, text);
             }
         }
         match self.router {
@@ -87,31 +82,28 @@ impl<'a> Canary<'a> {
     }
 
     fn http_route(&mut self, name: &str) {
-        if self.beside(Kind::HttpRoute, name).is_some() {
-            self.all_of_route(NotNeeded, &format!("the HTTPRoute {name} is among the files, and says it"));
-        } else if self.spec("service/gatewayRefs").items().is_empty() {
+        let fields = OF_ROUTE.map(|(field, ..)| field);
+        if self.is_beside(Kind::HttpRoute, name, &fields) {
+            return;
+        }
+        if self.spec("service/gatewayRefs").items().is_empty() {
             let text = format!("say it in the HTTPRoute {name}, which has to stand beside the rollout");
-            self.all_of_route(DoneOtherwise, &text);
+            self.all(&fields, DoneOtherwise, &text);
         } else if let Some(route) = self.route_object(name) {
             self.draft.objects.push(route);
         } else {
             let text = format!(
                 "nothing of match can be said in the HTTPRoute {name}: write it, and put it beside the rollout"
             );
-            self.all_of_route(NotBuilt, &text);
+            self.all(&fields, NotBuilt, &text);
         }
     }
 
     fn mesh(&mut self, name: &str) {
-        if self.beside(Kind::DestinationRule, name).is_some() {
-            let text = format!("the DestinationRule {name} is among the files, and says it");
-            self.notes.say(&self.spec("service/trafficPolicy"), NotNeeded, text);
-        } else {
+        if !self.is_beside(Kind::DestinationRule, name, &["trafficPolicy"]) {
             self.draft.objects.extend(self.destination_rule(name));
         }
-        if self.beside(Kind::VirtualService, name).is_some() {
-            self.all_of_route(NotNeeded, &format!("the VirtualService {name} is among the files, and says it"));
-        } else {
+        if !self.is_beside(Kind::VirtualService, name, &OF_ROUTE.map(|(field, ..)| field)) {
             self.draft.objects.push(self.virtual_service(name));
         }
     }
@@ -127,12 +119,16 @@ impl<'a> Canary<'a> {
     }
 
     fn service_object(&mut self, name: &str) -> Option<Value> {
-        let selector = self.selector();
-        let said = self.spec("service");
+        if self.draft.kind == TargetKind::Service {
+            let text = format!("say it in the Service {name}: it is the target, and has to stand beside the rollout");
+            self.all(&OF_SERVICE, DoneOtherwise, &text);
+            return None;
+        }
+        let (selector, said) = (self.selector(), self.spec("service"));
         let Some(port) = said.get("port").count().filter(|port| (1..=65_535).contains(port)) else {
             self.notes.odd(&said.get("port"), "a port from 1 to 65535");
             let text = format!("say it in the Service {name}, which has to stand beside the rollout");
-            self.all_of_service(DoneOtherwise, &text);
+            self.all(&OF_SERVICE, DoneOtherwise, &text);
             return None;
         };
         let target = match said.get("targetPort").count() {

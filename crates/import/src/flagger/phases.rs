@@ -107,11 +107,7 @@ impl Canary<'_> {
         if self.strategy == Strategy::Canary {
             self.notes.say(&mirror, Differs, "copies go on beside the weights, until the promotion");
         }
-        let share = percent(&weight);
-        if share.is_none() {
-            self.notes.odd(&weight, "a share from 1 to 100");
-        }
-        Some(share.unwrap_or(100))
+        Some(self.notes.wanted(&weight, percent(&weight), "a share from 1 to 100").unwrap_or(100))
     }
 
     /// How many intervals it takes that does not go by weights of all requests. Flagger itself takes ten where it is told nothing.
@@ -256,10 +252,7 @@ impl Canary<'_> {
         let headers = headers.map(|(name, value)| Some((name.to_owned(), matched(&value)?)));
         let headers = headers.collect::<Option<Map<String, Value>>>();
         let headers = headers.filter(|headers| !headers.is_empty() && headers.iter().all(|(n, v)| is_header(n, v)));
-        if headers.is_none() {
-            self.notes.odd(one, "headers with exact, prefix, suffix or regex");
-        }
-        headers.map(Value::from)
+        self.notes.wanted(one, headers, "headers with exact, prefix, suffix or regex").map(Value::from)
     }
 
     /// Says of fields that this strategy has no use for them.
