@@ -120,6 +120,12 @@ impl Notes {
         self.0.entry(field.pointer.clone()).or_insert_with(|| (outcome, text.into()));
     }
 
+    /// Says what became of a field of which nothing is made.
+    pub(super) fn refuse<T>(&mut self, field: &Field<'_>, outcome: Outcome, text: impl Into<String>) -> Option<T> {
+        self.say(field, outcome, text);
+        None
+    }
+
     /// Says that a value was not understood.
     pub(super) fn odd(&mut self, field: &Field<'_>, expected: &str) {
         self.say(field, Outcome::NotUnderstood, format!("its value is left out; expected {expected}"));

@@ -129,8 +129,7 @@ impl Rollout<'_> {
         let Metric { at, n, field, samples } = metric;
         let prometheus = field.at("/provider/prometheus");
         if !prometheus.is_there() {
-            notes.say(field, NotBuilt, OTHER_PROVIDER);
-            return None;
+            return notes.refuse(field, NotBuilt, OTHER_PROVIDER);
         }
         let unread = |why: String| format!("its query is not imported: {why}");
         let query = rendered(prometheus.get("query").text().unwrap_or_default(), known);
@@ -144,8 +143,7 @@ impl Rollout<'_> {
         }
         let Some(asked) = baseline::asked(&query) else {
             let why = Query::parse(&query).err().map_or_else(|| OTHER_HASH.to_owned(), |why| why.to_string());
-            notes.say(field, NotUnderstood, unread(why));
-            return None;
+            return notes.refuse(field, NotUnderstood, unread(why));
         };
         let mut limits = bounds(field, notes)?;
         let url = address(&prometheus.get("address"), known, notes);
@@ -257,8 +255,7 @@ fn bounds(metric: &Field<'_>, notes: &mut Notes) -> Option<Map<String, Value>> {
     let Some(Bounds { min, max, strict }) = found else {
         let text =
             "its condition is not imported: it is more than a number that result, or result[0], is compared with";
-        notes.say(metric, NotUnderstood, text);
-        return None;
+        return notes.refuse(metric, NotUnderstood, text);
     };
     if strict {
         notes.say(field, Differs, "min and max of the check: the bound itself is good here");

@@ -23,7 +23,8 @@ impl<'a> Rollout<'a> {
         }
         let is_said = |key: &str| routing.get(key).is_there();
         let found = PROVIDERS.iter().find(|(tool, key, ..)| *tool == Tool::Argo && is_said(key));
-        let &(_, key, router, _, why, _) = found.unwrap_or(&PROVIDERS[0]);
+        let found = found.map(|&(_, key, router, _, why, _)| (key, router, why));
+        let (key, router, why) = found.unwrap_or(("", Router::Gateway, ""));
         self.router = router;
         let said = routing.get(key);
         let name = match router {

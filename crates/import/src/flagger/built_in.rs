@@ -54,20 +54,17 @@ impl Canary<'_> {
     /// What the check says that it is; none, and named, where nobody counts what it asks for.
     pub(super) fn built_in(&mut self, metric: &Field<'_>, which: BuiltIn) -> Option<Map<String, Value>> {
         if let Some(why) = self.uncounted() {
-            self.notes.say(metric, NotBuilt, why);
-            return None;
+            return self.notes.refuse(metric, NotBuilt, why);
         }
         let (key, bound, counted) = which.facts();
         let bounds = self.bounds(metric, bound)?;
         let share = bounds.get("min").and_then(Value::as_f64).filter(|min| *min > 0.0 && *min <= 1.0);
         if let (BuiltIn::SuccessRate, Some(min)) = (which, share) {
             let text = format!("Flagger counts in percent: {min} % of the requests would be enough; write 99 for 99 %");
-            self.notes.say(metric, NotUnderstood, text);
-            return None;
+            return self.notes.refuse(metric, NotUnderstood, text);
         }
         if let Some(useless) = useless(counted, &bounds) {
-            self.notes.say(metric, NotUnderstood, format!("not a limit of its values: {}", useless.found));
-            return None;
+            return self.notes.refuse(metric, NotUnderstood, format!("not a limit of its values: {}", useless.found));
         }
         let provider = self.shared.providers.named("prometheus", &self.server(), "main");
         let said = metric.get("interval");

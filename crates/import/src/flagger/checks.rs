@@ -58,8 +58,7 @@ impl Canary<'_> {
         } else if query.is_there() {
             (self.query(metric, query.text().unwrap_or_default())?, self.server())
         } else {
-            self.notes.odd(metric, "a query or a templateRef");
-            return None;
+            return self.notes.wanted(metric, None, "a query or a templateRef");
         };
         let bounds = self.bounds(metric, "max")?;
         let provider = self.shared.providers.named("prometheus", &url, "main");
@@ -118,14 +117,12 @@ impl Canary<'_> {
             let text = format!(
                 "the MetricTemplate {namespace}/{name} is not among the files: import it together with this one"
             );
-            self.notes.say(metric, NotUnderstood, text);
-            return None;
+            return self.notes.refuse(metric, NotUnderstood, text);
         };
         let notes = self.shared.used.entry(key).or_default();
         if !matches!(template.spec("provider/type").text(), Some("prometheus") | None) {
             notes.say(&template.at("/spec"), NotBuilt, OTHER_PROVIDER);
-            self.notes.say(metric, NotBuilt, OTHER_PROVIDER);
-            return None;
+            return self.notes.refuse(metric, NotBuilt, OTHER_PROVIDER);
         }
         let url = template.spec("provider/address").text().unwrap_or(PROMETHEUS).to_owned();
         Some((self.query(metric, template.spec("query").text().unwrap_or_default())?, url))

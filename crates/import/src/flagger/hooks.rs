@@ -78,10 +78,7 @@ impl Canary<'_> {
 }
 
 fn call(hook: &Field<'_>, providers: &mut Providers, notes: &mut Notes) -> Option<Value> {
-    let Some(url) = hook.get("url").text().filter(|url| !url.is_empty()) else {
-        notes.odd(hook, "a url");
-        return None;
-    };
+    let url = notes.wanted(hook, hook.get("url").text().filter(|url| !url.is_empty()), "a url")?;
     let provider = providers.named("webhook", url, hook.get("name").text().unwrap_or("webhook"));
     let mut metadata = Map::new();
     for (key, value) in hook.get("metadata").entries() {

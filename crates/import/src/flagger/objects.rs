@@ -209,8 +209,7 @@ impl Canary<'_> {
                 let text = format!(
                     "the Gateway API has no match for its {key}; without that it would match more, so all of it is left out"
                 );
-                self.notes.say(one, NotBuilt, text);
-                return None;
+                return self.notes.refuse(one, NotBuilt, text);
             };
             made.insert(key.to_owned(), value);
         }

@@ -94,15 +94,14 @@ impl Canary<'_> {
     fn mirror(&mut self) -> Option<u32> {
         let (mirror, weight) = (self.analysis("mirror"), self.analysis("mirrorWeight"));
         if !mirror.is_true() {
-            self.notes.say(&weight, NotNeeded, "mirror is not on");
-            return None;
+            return self.notes.refuse(&weight, NotNeeded, "mirror is not on");
         }
         let is_service = self.draft.kind == TargetKind::Service;
         if is_service || !self.router.copies() {
             let service = "with a Service as the target nobody knows what a copied request would do behind it";
             let why = if is_service { service } else { "with this router no request can be sent twice" };
-            [mirror, weight].iter().for_each(|field| self.notes.say(field, NotBuilt, why));
-            return None;
+            self.notes.say(&mirror, NotBuilt, why);
+            return self.notes.refuse(&weight, NotBuilt, why);
         }
         if self.strategy == Strategy::Canary {
             self.notes.say(&mirror, Differs, "copies go on beside the weights, until the promotion");
@@ -202,12 +201,10 @@ impl Canary<'_> {
             Router::Traefik => {
                 let text =
                     "a TraefikService looks at no request, with Flagger neither; name the IngressRoute in its place";
-                self.notes.say(&matches, NotBuilt, text);
-                return None;
+                return self.notes.refuse(&matches, NotBuilt, text);
             }
             Router::Service | Router::Replicas | Router::Pods => {
-                self.notes.say(&matches, NotBuilt, "without a route requests cannot be told apart");
-                return None;
+                return self.notes.refuse(&matches, NotBuilt, "without a route requests cannot be told apart");
             }
         };
         expose.values().any(|list| list.as_array().is_some_and(|list| !list.is_empty())).then_some(expose)
@@ -245,8 +242,7 @@ impl Canary<'_> {
         if !beside.is_empty() {
             let beside = beside.join(" and ");
             let text = format!("requests are told apart by headers alone; with {beside} this would let in others");
-            self.notes.say(one, NotBuilt, text);
-            return None;
+            return self.notes.refuse(one, NotBuilt, text);
         }
         let headers = one.get("headers").entries().into_iter();
         let headers = headers.map(|(name, value)| Some((name.to_owned(), matched(&value)?)));
