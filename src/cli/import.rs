@@ -18,7 +18,8 @@ use std::fs;
 use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
 use tidegate_import::{
-    self as import, Expected, Fate, Imported, MOST_FILES, Made, RefusedCheck, Told, Tool, converted, manifests, written,
+    self as import, Expected, FieldOutcome, Imported, MOST_FILES, Made, Note, RefusedCheck, Tool, converted, manifests,
+    written,
 };
 
 /// Make rollouts of what Flagger or Argo Rollouts read
@@ -184,7 +185,7 @@ fn mistakes(wrong: &[Diagnostic], ink: Ink) -> String {
 /// The same, and how many fields there were.
 fn report(imported: &Imported, ink: Ink) -> String {
     let fields = &imported.fields;
-    let whole = fields.iter().filter(|told| told.fate == Fate::Imported).count();
+    let whole = fields.iter().filter(|note| note.outcome == FieldOutcome::Imported).count();
     let fields = count(fields.len(), "field");
     format!("{}\n{whole} of {fields} imported as they are, all others are named above\n", differences(imported, ink))
 }
@@ -193,13 +194,13 @@ fn report(imported: &Imported, ink: Ink) -> String {
 pub(super) fn differences(imported: &Imported, ink: Ink) -> String {
     let Imported { files: _, expected, refused, providers, fields } = imported;
     let mut out = String::new();
-    for Told { file, line, column, object: _, path, fate, text } in
-        fields.iter().filter(|told| told.fate != Fate::Imported)
+    for Note { file, line, column, object: _, path, outcome, text } in
+        fields.iter().filter(|note| note.outcome != FieldOutcome::Imported)
     {
-        let words = match fate {
-            Fate::Imported | Fate::NotNeeded | Fate::DoneOtherwise => ink.dim(fate.words()),
-            Fate::Differs | Fate::NotBuilt => ink.warn(fate.words()),
-            Fate::NotUnderstood => ink.bad(fate.words()),
+        let words = match outcome {
+            FieldOutcome::Imported | FieldOutcome::NotNeeded | FieldOutcome::DoneOtherwise => ink.dim(outcome.words()),
+            FieldOutcome::Differs | FieldOutcome::NotBuilt => ink.warn(outcome.words()),
+            FieldOutcome::NotUnderstood => ink.bad(outcome.words()),
         };
         let path = if path.is_empty() { "the whole object" } else { path };
         let _ = writeln!(out, "{file}:{line}:{column}: {path}: {words}: {text}");

@@ -295,7 +295,7 @@ fn the_table_of_imports_bites() {
         ("extra/mod.rs", ""),
         (
             "world/lib.rs",
-            "use tidegate_controller as core; use tidegate_controller::git::Store; use tidegate_import::Fate;",
+            "use tidegate_controller as core; use tidegate_controller::git::Store; use tidegate_import::Outcome;",
         ),
     ]);
     let table: &[(&str, &[&str])] = &[("plan", &["record", "gate"]), ("record", &[]), ("world", &["import"])];

@@ -163,11 +163,8 @@ fn the_reasons_are_those_of_the_planner() {
 fn fields_of_others_are_those_of_the_import() {
     for (name, tool) in [("flagger", Tool::Flagger), ("argo", Tool::Argo)] {
         let mut table = "| object | field | | |\n|---|---|---|---|\n".to_owned();
-        for (kind, path, fate, text) in import::lines(tool) {
-            // Both kinds of templates are one.
-            if kind != "ClusterAnalysisTemplate" {
-                let _ = writeln!(table, "| {kind} | `{path}` | {} | {text} |", fate.words());
-            }
+        for (kind, path, outcome, text) in import::lines(tool) {
+            let _ = writeln!(table, "| {kind} | `{path}` | {} | {text} |", outcome.words());
         }
         generated("docs/migrating.md", name, &table);
     }

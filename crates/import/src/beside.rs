@@ -1,9 +1,9 @@
 //! Manifests of the application beside its rollout: word for word, but for what a run makes itself and what tools have changed.
 
-use super::argo;
 use super::draft::Draft;
-use super::fields::Fate;
+use super::fields::FieldOutcome;
 use super::input::{Document, Input};
+use super::router::ROUTES;
 use super::undone::{Around, undone};
 use super::{live, yaml};
 use serde_json::Value;
@@ -15,9 +15,9 @@ pub(super) struct Beside {
     /// Its text, if it stands there.
     pub text: Option<String>,
     /// What becomes of it.
-    pub fate: Fate,
+    pub outcome: FieldOutcome,
     /// Where it is, or why not.
-    pub told: String,
+    pub note: String,
 }
 
 /// The text of a manifest without the line that says its number of pods, word for word else, if that is all that is changed.
@@ -36,10 +36,10 @@ pub(super) fn manifest(document: &Document, draft: &Draft, input: &Input) -> Bes
     let (mut value, mut changes) = (live::value(document), Vec::new());
     if let (Some(second), Some(kind)) = (&draft.second, document.manifest()) {
         if kind == Kind::Service && document.name == *second {
-            let told = "each run makes the Service of the new version itself, as a copy of the stable one".to_owned();
-            return Beside { text: None, fate: Fate::DoneOtherwise, told };
+            let note = "each run makes the Service of the new version itself, as a copy of the stable one".to_owned();
+            return Beside { text: None, outcome: FieldOutcome::DoneOtherwise, note };
         }
-        if let Some(cut) = argo::without(&value, kind, second) {
+        if let Some(cut) = without(&value, kind, second) {
             value = cut;
             changes.push(format!("without the Service {second}: each run splits requests itself"));
         }
@@ -47,8 +47,27 @@ pub(super) fn manifest(document: &Document, draft: &Draft, input: &Input) -> Bes
     changes.extend(undone(&mut value, &Around { document, draft, input }));
     let file = draft.manifests();
     if changes.is_empty() {
-        return Beside { text: Some(document.text.clone()), fate: Fate::Imported, told: file };
+        return Beside { text: Some(document.text.clone()), outcome: FieldOutcome::Imported, note: file };
     }
     let text = unnumbered(document, &value).unwrap_or_else(|| yaml::written(&value));
-    Beside { text: Some(text), fate: Fate::Differs, told: format!("{file}, {}", changes.join("; ")) }
+    Beside { text: Some(text), outcome: FieldOutcome::Differs, note: format!("{file}, {}", changes.join("; ")) }
+}
+
+/// A manifest without the Service of the new version, which a run makes and names itself; none if it does not name it.
+fn without(manifest: &Value, kind: Kind, service: &str) -> Option<Value> {
+    let mut split = ROUTES.into_iter().filter(|(kind, ..)| ![Kind::GrpcRoute, Kind::Ingress].contains(kind));
+    let (_, _, _, rules, backends, name) = split.find(|(of, ..)| *of == kind)?;
+    let (mut manifest, mut cut) = (manifest.clone(), false);
+    let rules = manifest.pointer_mut(rules)?;
+    let rules = if rules.is_object() { std::slice::from_mut(rules) } else { rules.as_array_mut()?.as_mut_slice() };
+    for list in rules.iter_mut().filter_map(|rule| rule.pointer_mut(backends)?.as_array_mut()) {
+        let named = |backend: &Value| {
+            backend.pointer(name).and_then(Value::as_str).is_some_and(|host| host.split('.').next() == Some(service))
+        };
+        if list.iter().any(named) && !list.iter().all(named) {
+            list.retain(|backend| !named(backend));
+            cut = true;
+        }
+    }
+    cut.then_some(manifest)
 }

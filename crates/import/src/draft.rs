@@ -1,7 +1,7 @@
 //! What is made of the input: rollouts with their manifests, and what the Installation has to know.
 
-use super::fields::Told;
-use super::input::Document;
+use super::fields::{FieldOutcome, Note, Notes};
+use super::input::{Document, Field};
 use super::yaml::written;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -9,17 +9,24 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use tidegate_controller::manifest::desired::{Layout, TargetKind};
 use tidegate_controller::manifest::duration::Span;
-use tidegate_controller::manifest::ids::{Namespace, RolloutName, StepName};
+use tidegate_controller::manifest::ids::StepName;
 use tidegate_controller::manifest::measure::PrometheusQuery;
 use tidegate_controller::manifest::object::Kind;
 use tidegate_controller::record::text::plain;
 
 /// The most checks of a phase, and so of what is imported.
 const MOST_CHECKS: usize = 20;
-/// What is said of those beyond.
-pub(super) const TOO_MANY: &str = "a phase has at most 20 checks";
 /// The most phases of a rollout.
 pub(super) const MOST_PHASES: usize = 50;
+/// What is said of what would be a preview with a router that moves pods.
+pub(super) const BY_PODS: &str = "by pods nobody can try the new version before users meet it";
+/// Whom both tools ask if they are not told.
+pub(super) const PROMETHEUS: &str = "http://prometheus:9090";
+
+/// What is said of phases beyond.
+pub(super) fn too_many_phases() -> String {
+    format!("a rollout has at most {MOST_PHASES} phases")
+}
 
 /// A file that was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -64,12 +71,12 @@ pub struct Imported {
     /// Below `spec.providers` of the Installation: whom the checks ask.
     pub providers: BTreeMap<String, Value>,
     /// What became of each field of the input.
-    pub fields: Vec<Told>,
+    pub fields: Vec<Note>,
 }
 
 /// Whom checks ask, by the names that they use.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Providers(BTreeMap<String, Value>);
+pub(super) struct Providers(pub BTreeMap<String, Value>);
 
 impl Providers {
     /// The name of who answers at that address; one that is new is called as is wished, as far as that name is free.
@@ -81,11 +88,6 @@ impl Providers {
         let name = name_of(wish, 63, |name| self.0.contains_key(name));
         self.0.insert(name.clone(), provider);
         name
-    }
-
-    /// All of them.
-    pub(super) fn all(self) -> BTreeMap<String, Value> {
-        self.0
     }
 }
 
@@ -129,26 +131,11 @@ pub(super) struct Check {
     pub samples: u64,
 }
 
-/// The object that a rollout was.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Origin {
-    /// Its file.
-    pub file: String,
-    /// The line that it begins with.
-    pub line: usize,
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-}
-
 /// A rollout to be.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Draft {
     /// Where it was read, for the file's first line.
     pub from: String,
-    /// The object that it was, with its place.
-    pub origin: Origin,
     /// Its namespace.
     pub namespace: String,
     /// Its name.
@@ -188,22 +175,29 @@ pub(super) struct Draft {
 impl Draft {
     /// A rollout of that document's name. The name and namespace of a rollout are not as free as those of objects.
     pub(super) fn of(document: &Document) -> Self {
-        let Document { file, namespace, name, kind, node, .. } = document;
-        let (file_text, line) = (file.to_string(), node.mark.line);
+        let Document { file, namespace, name, kind, .. } = document;
         Self {
             from: format!("{kind} {name} in {file}"),
-            origin: Origin { file: file_text, line, namespace: namespace.clone(), name: name.clone() },
-            namespace: namespace
-                .parse()
-                .map_or_else(|_| name_of(namespace, 63, |_| false), |n: Namespace| n.to_string()),
-            name: name.parse().map_or_else(|_| name_of(name, 52, |_| false), |n: RolloutName| n.to_string()),
+            namespace: name_of(namespace, 63, |_| false),
+            name: name_of(name, 52, |_| false),
             ..Self::default()
         }
     }
 
-    /// Whether there is no room for one more check.
-    pub(super) fn is_full(&self) -> bool {
-        self.checks.len() >= MOST_CHECKS
+    /// Takes another name if it is one of another rollout, as two never share a file.
+    pub(super) fn tell_apart(&mut self, seen: &mut BTreeSet<(String, String)>) {
+        let taken = |name: &str| seen.contains(&(self.namespace.clone(), name.to_owned()));
+        self.name = name_of(&self.name, 52, taken);
+        seen.insert((self.namespace.clone(), self.name.clone()));
+    }
+
+    /// Whether there is room for one more check; if not, that is said of what would be one.
+    pub(super) fn has_room(&self, field: &Field<'_>, notes: &mut Notes) -> bool {
+        let has_room = self.checks.len() < MOST_CHECKS;
+        if !has_room {
+            notes.say(field, FieldOutcome::NotBuilt, "a phase has at most 20 checks");
+        }
+        has_room
     }
 
     /// Adds a check; its name as it is used.
@@ -216,9 +210,7 @@ impl Draft {
     /// Adds who is told how a run fares; of everything, or of these events.
     pub(super) fn hook(&mut self, wish: &str, call: Value, events: &[&str]) {
         let name = name_of(wish, 40, |name| self.hooks.contains_key(name));
-        let mut hook = Map::from_iter([("webhook".to_owned(), call)]);
-        put(&mut hook, "events", events.into());
-        self.hooks.insert(name, hook.into());
+        self.hooks.insert(name, sparse(json!({"webhook": call, "events": events})));
     }
 
     /// The time that checks need to come to a result, in seconds.
@@ -228,14 +220,9 @@ impl Draft {
         needs.max().unwrap_or(0)
     }
 
-    /// The directory of its files.
-    fn directory(&self) -> String {
-        format!("{}/{}", self.namespace, self.name)
-    }
-
     /// The file of its manifests.
     pub(super) fn manifests(&self) -> String {
-        format!("{}/{}.yaml", self.directory(), self.name)
+        format!("{}/{name}/{name}.yaml", self.namespace, name = self.name)
     }
 
     /// Its file.
@@ -253,43 +240,36 @@ impl Draft {
 
     /// The rollout's file.
     fn path(&self) -> String {
-        format!("{}/rollout.yaml", self.directory())
+        format!("{}/{}/rollout.yaml", self.namespace, self.name)
     }
 
     fn spec(&self) -> Value {
-        let mut spec = Map::new();
-        spec.insert("manifests".to_owned(), json!([format!("{}.yaml", self.name)]));
-        let mut target = json!({"kind": self.kind, "name": self.target});
-        if self.layout == Layout::Primary {
-            target["layout"] = json!(self.layout);
-        }
-        spec.insert("target".to_owned(), target);
-        let mut names = BTreeSet::new();
         let all = json!(100);
         let alone = self.phases.iter().position(|phase| phase.expose.get("weight") == Some(&all));
-        let mut phases = self.phases.clone();
-        phases
-            .iter_mut()
-            .skip(alone.unwrap_or(usize::MAX))
-            .for_each(|phase| self.leave_out_comparisons(&mut phase.checks));
-        let Promotion { before, bake, mut checks } = self.promotion.clone();
-        self.leave_out_comparisons(&mut checks);
-        let mut promotion = Map::new();
-        put(&mut promotion, "before", before.into());
-        put(&mut promotion, "bake", span(bake));
-        put(&mut promotion, "checks", checks.clone().into());
+        let alone = alone.unwrap_or(self.phases.len());
+        // Where all requests reach the new version there is nothing to compare with.
+        let compares = |name: &str| self.checks.get(name).is_some_and(|c| c.says.contains_key("comparedWithStable"));
+        let of_step = self.phases.iter().map(|phase| &phase.checks).chain([&self.promotion.checks]).enumerate();
+        let of_step = of_step.map(|(n, checks)| checks.iter().filter(|name| n < alone || !compares(name)).collect());
+        let of_step: Vec<Vec<&String>> = of_step.collect();
         // A check that no step names would be an error.
-        let named: BTreeSet<&String> = phases.iter().flat_map(|phase| &phase.checks).chain(&checks).collect();
-        let used = self.checks.iter().filter(|(name, _)| named.contains(name));
-        let checks = used.map(|(name, check)| (name.clone(), check.value())).collect::<Map<_, _>>();
-        put(&mut spec, "traffic", self.traffic.clone());
-        put(&mut spec, "phases", phases.iter().map(|phase| phase.value(&mut names)).collect());
-        put(&mut spec, "promotion", promotion.into());
-        put(&mut spec, "checks", checks.into());
-        put(&mut spec, "hooks", self.hooks.clone().into_iter().collect::<Map<_, _>>().into());
-        put(&mut spec, "progressDeadline", self.progress_deadline.map_or(Value::Null, span));
-        put(&mut spec, "suspend", if self.suspend { true.into() } else { Value::Null });
-        spec.into()
+        let named: BTreeSet<&&String> = of_step.iter().flatten().collect();
+        let checks = self.checks.iter().filter(|(name, _)| named.contains(name));
+        let mut names = BTreeSet::new();
+        let phases = self.phases.iter().zip(&of_step).map(|(phase, checks)| phase.value(checks, &mut names));
+        let Promotion { before, bake, checks: _ } = &self.promotion;
+        let layout = Some(self.layout).filter(|layout| *layout == Layout::Primary);
+        sparse(json!({
+            "manifests": [format!("{}.yaml", self.name)],
+            "target": sparse(json!({"kind": self.kind, "name": self.target, "layout": layout})),
+            "traffic": self.traffic,
+            "phases": phases.collect::<Vec<_>>(),
+            "promotion": sparse(json!({"before": before, "bake": span(*bake), "checks": of_step.last()})),
+            "checks": checks.map(|(name, check)| (name.clone(), check.value())).collect::<Map<_, _>>(),
+            "hooks": self.hooks,
+            "progressDeadline": self.progress_deadline.map(span),
+            "suspend": self.suspend.then_some(true),
+        }))
     }
 
     /// The queries of the rollout's file that are refused there.
@@ -303,41 +283,62 @@ impl Draft {
         });
         refused.collect()
     }
-
-    /// Where all requests reach the new version there is nothing to compare with.
-    fn leave_out_comparisons(&self, checks: &mut Vec<String>) {
-        checks.retain(|name| self.checks.get(name).is_none_or(|check| !check.says.contains_key("comparedWithStable")));
-    }
 }
 
-/// Leaves out what says nothing.
-fn put(map: &mut Map<String, Value>, key: &str, value: Value) {
-    let empty = match &value {
+/// An object without what says nothing.
+pub(super) fn sparse(mut value: Value) -> Value {
+    let is_empty = |value: &Value| match value {
         Value::Null => true,
         Value::Object(map) => map.is_empty(),
         Value::Array(list) => list.is_empty(),
-        Value::String(text) => text == "0s",
-        Value::Bool(_) | Value::Number(_) => false,
+        Value::String(_) | Value::Bool(_) | Value::Number(_) => false,
     };
-    if !empty {
-        map.insert(key.to_owned(), value);
-    }
+    value.as_object_mut().into_iter().for_each(|map| map.retain(|_, value| !is_empty(value)));
+    value
+}
+
+/// An object of Kubernetes.
+pub(super) fn object(kind: Kind, metadata: Value, spec: impl Into<Value>) -> Value {
+    let spec: Value = spec.into();
+    json!({"apiVersion": kind.api_version(), "kind": kind.as_str(), "metadata": metadata, "spec": spec})
 }
 
 impl Phase {
-    fn value(&self, names: &mut BTreeSet<String>) -> Value {
+    /// A phase that exposes one thing.
+    pub(super) fn of(wish: impl Into<String>, key: &str, value: impl Into<Value>) -> Self {
+        Self { wish: wish.into(), expose: Map::from_iter([(key.to_owned(), value.into())]), ..Self::default() }
+    }
+
+    /// A phase that exposes nothing to users.
+    pub(super) fn preview() -> Self {
+        Self::of("preview", "preview", "fullSize")
+    }
+
+    /// A phase with a share of all requests.
+    pub(super) fn weight(weight: u32) -> Self {
+        Self::of(format!("weight-{weight}"), "weight", weight)
+    }
+
+    fn value(&self, checks: &[&String], names: &mut BTreeSet<String>) -> Value {
         let taken = |name: &str| names.contains(name) || StepName::RESERVED.contains(&name);
         // A ramp makes names of its own, with up to four characters more.
         let name = name_of(&self.wish, 36, taken);
         names.insert(name.clone());
-        let mut phase = Map::new();
-        phase.insert("name".to_owned(), name.into());
-        put(&mut phase, "before", self.before.clone().into());
-        phase.insert("expose".to_owned(), self.expose.clone().into());
-        put(&mut phase, "soak", span(self.soak));
-        put(&mut phase, "checks", self.checks.clone().into());
-        phase.into()
+        let Self { wish: _, before, expose, soak, checks: _ } = self;
+        sparse(json!({"name": name, "before": before, "expose": expose, "soak": span(*soak), "checks": checks}))
     }
+
+    /// Adds checks.
+    pub(super) fn judge(&mut self, checks: impl IntoIterator<Item = String>) {
+        self.checks.extend(checks);
+        self.checks.sort();
+        self.checks.dedup();
+    }
+}
+
+/// A person's word.
+pub(super) fn approval() -> [(String, Value); 1] {
+    [("approval".to_owned(), "pullRequest".into())]
 }
 
 impl Check {
@@ -348,9 +349,9 @@ impl Check {
     }
 }
 
-/// Seconds as a rollout's file says them.
-pub(super) fn span(seconds: u64) -> Value {
-    Span::from_secs(seconds).to_string().into()
+/// Seconds as a rollout's file says them; none says nothing.
+fn span(seconds: u64) -> Value {
+    if seconds == 0 { Value::Null } else { Span::from_secs(seconds).to_string().into() }
 }
 
 /// A number that readers agree on: whole ones without a fraction.
@@ -410,9 +411,4 @@ fn go_seconds(text: &str) -> Option<f64> {
         rest = tail;
     }
     (!text.is_empty()).then_some(total)
-}
-
-/// A word for a share that fits a name.
-pub(super) fn share(weight: u32) -> String {
-    format!("weight-{weight}")
 }

@@ -1,15 +1,18 @@
-//! What becomes of each field: nothing of the input is dropped without a word.
+//! What becomes of each field: nothing of the input is dropped without a word. What holds of all fields of a kind stands in `fields.txt`.
 
+use super::Tool;
+use super::draft::{go_duration, rounded};
 use super::input::{Document, Field};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 use tidegate_controller::manifest::yaml::{Content, Node};
 use tidegate_controller::record::text::plain;
 
 /// What became of a field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Fate {
+pub enum FieldOutcome {
     /// It is in what was made, and means the same.
     Imported,
     /// It is in what was made, and does not mean quite the same.
@@ -24,7 +27,7 @@ pub enum Fate {
     NotUnderstood,
 }
 
-impl Fate {
+impl FieldOutcome {
     /// In words.
     #[must_use]
     pub fn words(self) -> &'static str {
@@ -39,12 +42,50 @@ impl Fate {
     }
 }
 
-/// One line of a table: a field with all below it, what becomes of it, and where it goes or why it does not.
-pub(super) type Row = (&'static str, Fate, &'static str);
+/// A field with all below it, what becomes of it, and where it goes or why it does not.
+pub(super) type Row = (&'static str, FieldOutcome, &'static str);
+
+/// The fields of some kinds of objects.
+pub(super) struct Table {
+    /// Whose they are; `both` is said of either tool's.
+    pub tool: &'static str,
+    /// The kinds.
+    pub kinds: Vec<&'static str>,
+    /// Their fields.
+    pub rows: Vec<Row>,
+}
+
+/// All that is known of the fields of both tools.
+pub(super) static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| tables(include_str!("fields.txt")));
+
+fn tables(text: &'static str) -> Vec<Table> {
+    let (mut words, mut tables, mut fields) = (BTreeMap::new(), Vec::<Table>::new(), Vec::new());
+    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        if let Some((name, text)) = line.strip_prefix('@').and_then(|line| line.split_once(' ')) {
+            words.insert(name, text);
+        } else if let Some((tool, kinds)) = line.strip_prefix("= ").and_then(|line| line.split_once(": ")) {
+            tables.push(Table { tool, kinds: kinds.split(", ").collect(), rows: Vec::new() });
+        } else if let Some((outcome, text)) = line.strip_prefix("  ").and_then(|line| line.split_once(": ")) {
+            let outcome = serde_json::from_value(outcome.into()).expect("an outcome, because the file is ours");
+            let text = text.strip_prefix('@').map_or(text, |name| words[name]);
+            let rows = fields.drain(..).map(|field| (field, outcome, text));
+            tables.last_mut().expect("a kind, because the file is ours").rows.extend(rows);
+        } else {
+            fields.push(line);
+        }
+    }
+    tables
+}
+
+/// The fields of a kind of a tool's objects, but for those that every object has; none if it has no such kind.
+pub(super) fn rows(tool: Tool, kind: &str) -> Option<&'static [Row]> {
+    let mut all = TABLES.iter().filter(|table| table.tool == tool.name());
+    all.find(|table| table.kinds.contains(&kind)).map(|table| table.rows.as_slice())
+}
 
 /// What became of one field of one object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Told {
+pub struct Note {
     /// The file.
     pub file: String,
     /// The line, from 1.
@@ -55,43 +96,67 @@ pub struct Told {
     pub object: String,
     /// Its path: `spec.analysis.metrics[0].name`.
     pub path: String,
-    /// What became of it.
-    pub fate: Fate,
+    /// What became of it. Its name in what is printed is older.
+    #[serde(rename = "fate")]
+    pub outcome: FieldOutcome,
     /// Where it went, or why it did not.
     pub text: String,
 }
 
 /// What is said of single fields, over what the table says of all of their kind.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Notes {
-    /// By the place of the field.
-    said: BTreeMap<String, (Fate, String)>,
-    /// Of fields that are not there.
-    unsaid: BTreeMap<String, (Fate, String)>,
-}
+pub(super) struct Notes(BTreeMap<String, (FieldOutcome, String)>);
 
 impl Notes {
     /// Says what became of a field with all below it. What was said of it before stays: it was closer to the matter.
-    pub(super) fn say(&mut self, field: &Field<'_>, fate: Fate, text: impl Into<String>) {
+    pub(super) fn say(&mut self, field: &Field<'_>, outcome: FieldOutcome, text: impl Into<String>) {
         if field.is_there() {
-            self.said.entry(field.pointer.clone()).or_insert_with(|| (fate, text.into()));
+            self.say_anyway(field, outcome, text);
         }
     }
 
-    /// Says what a field is taken to be that is not there, at the place where it would stand.
-    pub(super) fn say_of_unsaid(&mut self, field: &Field<'_>, fate: Fate, text: impl Into<String>) {
-        if !field.is_there() {
-            self.unsaid.entry(field.pointer.clone()).or_insert_with(|| (fate, text.into()));
-        }
+    /// Says what a field is taken to be, whether it is there or not.
+    pub(super) fn say_anyway(&mut self, field: &Field<'_>, outcome: FieldOutcome, text: impl Into<String>) {
+        self.0.entry(field.pointer.clone()).or_insert_with(|| (outcome, text.into()));
+    }
+
+    /// Says what became of a field of which nothing is made.
+    pub(super) fn refuse<T>(&mut self, field: &Field<'_>, outcome: FieldOutcome, text: impl Into<String>) -> Option<T> {
+        self.say(field, outcome, text);
+        None
     }
 
     /// Says that a value was not understood.
     pub(super) fn odd(&mut self, field: &Field<'_>, expected: &str) {
-        self.say(field, Fate::NotUnderstood, format!("its value is left out; expected {expected}"));
+        self.say(field, FieldOutcome::NotUnderstood, format!("its value is left out; expected {expected}"));
+    }
+
+    /// What was found in a value; if that is nothing, it was not understood.
+    pub(super) fn wanted<T>(&mut self, field: &Field<'_>, found: Option<T>, expected: &str) -> Option<T> {
+        if found.is_none() {
+            self.odd(field, expected);
+        }
+        found
+    }
+
+    /// The number of seconds that a field says.
+    pub(super) fn seconds(&mut self, field: &Field<'_>) -> Option<u64> {
+        self.wanted(field, field.count().map(u64::from), "a number of seconds")
+    }
+
+    /// The seconds between two values that a field says: a minute if it does not, and at least so many.
+    pub(super) fn interval(&mut self, field: &Field<'_>, least: u64) -> u64 {
+        let said = field.text().and_then(go_duration);
+        self.wanted(field, said, "a length of time such as 1m; it is a minute");
+        if let Some(text) = said.filter(|seconds| *seconds > least).and_then(|_| rounded(field.text()?)) {
+            self.say(field, FieldOutcome::Differs, text);
+        }
+        said.unwrap_or(60).max(least).max(1)
     }
 }
 
 /// Where a walk stands.
+#[derive(Default)]
 struct At {
     /// `spec.analysis.metrics[0]`
     path: String,
@@ -122,118 +187,69 @@ impl At {
 
 struct Walk<'a> {
     document: &'a Document,
-    rows: BTreeMap<&'static str, (Fate, &'static str)>,
+    rows: BTreeMap<&'static str, (FieldOutcome, &'static str)>,
     notes: &'a Notes,
-    told: Vec<Told>,
+    found: Vec<Note>,
 }
 
 impl Walk<'_> {
-    fn tell(&mut self, at: &At, fate: Fate, text: &str) {
-        let mark = self.document.node.locate(&at.pointer);
-        let Document { file, kind, namespace, name, .. } = self.document;
-        self.told.push(Told {
-            file: file.to_string(),
-            line: mark.line,
-            column: mark.column,
-            object: plain(&format!("{kind} {namespace}/{name}")),
-            path: at.path.clone(),
-            fate,
-            text: plain(text),
-        });
+    fn note(&mut self, at: &At, outcome: FieldOutcome, text: &str) {
+        self.found.push(note(self.document, &at.path, &at.pointer, outcome, text));
     }
 
-    fn node(&mut self, node: &Node, at: &At) {
-        if let Some((fate, text)) = self.notes.said.get(&at.pointer) {
-            return self.tell(at, *fate, text);
-        }
-        if let Some(&(fate, text)) = self.rows.get(at.pattern.as_str()) {
-            // What is said of a part goes before what is said of the whole.
-            let inside = format!("{}/", at.pointer);
-            let parts = self.notes.said.range(inside.clone()..).take_while(|(pointer, _)| pointer.starts_with(&inside));
-            let parts: Vec<(String, (Fate, String))> = parts.map(|(p, note)| (p.clone(), note.clone())).collect();
-            self.tell(at, fate, text);
-            for (pointer, (fate, text)) in parts {
-                let path = pointer[at.pointer.len()..].split('/').skip(1).fold(at.path.clone(), |path, part| {
-                    let part = plain(&part.replace("~1", "/").replace("~0", "~"));
-                    if part.parse::<usize>().is_ok() { format!("{path}[{part}]") } else { format!("{path}.{part}") }
-                });
-                self.tell(&At { path, pattern: String::new(), pointer }, fate, &text);
+    /// `inside` of what a row speaks of only what is said of a part is noted: that goes before what is said of the whole.
+    fn node(&mut self, node: &Node, at: &At, inside: bool) {
+        let row = self.rows.get(at.pattern.as_str()).filter(|_| !inside).copied();
+        if let Some((outcome, text)) = self.notes.0.get(&at.pointer) {
+            self.note(at, *outcome, text);
+            if !inside {
+                return;
             }
-            return;
+        } else if let Some((outcome, text)) = row {
+            self.note(at, outcome, text);
         }
-        let known = |pattern: &str, next: &str| {
-            let inside = format!("{pattern}{next}");
-            self.rows.range(inside.as_str()..).next().is_some_and(|(row, _)| row.starts_with(&inside))
+        let inside = inside || row.is_some();
+        let known = |next: &str| {
+            let below = format!("{}{next}", at.pattern);
+            self.rows.range(below.as_str()..).next().is_some_and(|(row, _)| row.starts_with(&below))
         };
         match &node.content {
-            Content::Map(entries) if at.pattern.is_empty() || known(&at.pattern, ".") => {
-                for (key, node) in entries {
-                    self.node(node, &at.key(&key.text));
-                }
+            Content::Map(entries) if inside || at.pattern.is_empty() || known(".") => {
+                entries.iter().for_each(|(key, node)| self.node(node, &at.key(&key.text), inside));
             }
-            Content::List(items) if known(&at.pattern, "[]") => {
-                for (n, node) in items.iter().enumerate() {
-                    self.node(node, &at.item(n));
-                }
+            Content::List(items) if inside || known("[]") => {
+                items.iter().enumerate().for_each(|(n, node)| self.node(node, &at.item(n), inside));
             }
-            Content::Scalar(serde_json::Value::Null) if known(&at.pattern, ".") || known(&at.pattern, "[]") => {}
+            Content::Scalar(serde_json::Value::Null) if known(".") || known("[]") => {}
+            Content::Map(_) | Content::List(_) | Content::Scalar(_) if inside => {}
             Content::Map(_) | Content::List(_) | Content::Scalar(_) => {
-                self.tell(at, Fate::NotUnderstood, "no field that this version knows; is it spelled right?");
+                self.note(at, FieldOutcome::NotUnderstood, "no field that this version knows; is it spelled right?");
             }
         }
     }
 }
 
-/// What became of every field of a document, in the order of the file.
-pub(super) fn told(document: &Document, tables: &[&[Row]], notes: &Notes) -> Vec<Told> {
-    let rows = tables.iter().flat_map(|table| table.iter()).map(|&(path, fate, text)| (path, (fate, text))).collect();
-    let mut walk = Walk { document, rows, notes, told: Vec::new() };
-    walk.node(&document.node, &At { path: String::new(), pattern: String::new(), pointer: String::new() });
-    for (pointer, (fate, text)) in &notes.unsaid {
-        let path = pointer.trim_start_matches('/').replace('/', ".");
-        // Without a value the field itself says nothing.
-        walk.told.retain(|told| told.path != path);
-        walk.tell(&At { path, pattern: String::new(), pointer: pointer.clone() }, *fate, text);
-    }
-    walk.told
+fn note(document: &Document, path: &str, pointer: &str, outcome: FieldOutcome, text: &str) -> Note {
+    let Document { file, kind, namespace, name, node, .. } = document;
+    let (mark, object) = (node.locate(pointer), plain(&format!("{kind} {namespace}/{name}")));
+    let (file, path, text) = (file.to_string(), path.to_owned(), plain(text));
+    Note { file, line: mark.line, column: mark.column, object, path, outcome, text }
 }
 
-/// What every object has.
-pub(super) const OBJECT: &[Row] = &[
-    ("apiVersion", Fate::Imported, "tells what the object is"),
-    ("kind", Fate::Imported, "tells what the object is"),
-    ("metadata.name", Fate::Imported, "metadata.name, or the name that others refer to"),
-    ("metadata.namespace", Fate::Imported, "metadata.namespace"),
-    ("metadata.generateName", Fate::NotNeeded, "a rollout's file says its name"),
-    (
-        "metadata.labels",
-        Fate::NotNeeded,
-        "a rollout's file has no labels; those of workloads and Services stand in their manifests",
-    ),
-    (
-        "metadata.annotations",
-        Fate::NotNeeded,
-        "a rollout's file has no annotations; those of workloads and Services stand in their manifests",
-    ),
-    (
-        "metadata.finalizers",
-        Fate::NotNeeded,
-        "a rollout is a file in Git, and nothing in the cluster waits for its end",
-    ),
-    ("metadata.ownerReferences", Fate::NotNeeded, "a rollout is a file in Git, and nothing in the cluster owns it"),
-    ("metadata.creationTimestamp", Fate::NotNeeded, SERVER),
-    ("metadata.deletionGracePeriodSeconds", Fate::NotNeeded, SERVER),
-    ("metadata.deletionTimestamp", Fate::NotNeeded, SERVER),
-    ("metadata.generation", Fate::NotNeeded, SERVER),
-    ("metadata.managedFields", Fate::NotNeeded, SERVER),
-    ("metadata.resourceVersion", Fate::NotNeeded, SERVER),
-    ("metadata.selfLink", Fate::NotNeeded, SERVER),
-    ("metadata.uid", Fate::NotNeeded, SERVER),
-    (
-        "status",
-        Fate::NotNeeded,
-        "what is so in the cluster is read from the cluster; a rollout starts with the version that runs",
-    ),
-];
+/// What became of an object as a whole.
+pub(super) fn whole(document: &Document, outcome: FieldOutcome, text: &str) -> Note {
+    note(document, "", "", outcome, text)
+}
 
-const SERVER: &str = "the API server fills it in";
+/// What became of every field of a tool's object, in the order of the file.
+pub(super) fn each(document: &Document, tool: Tool, notes: &Notes) -> Vec<Note> {
+    let rows = TABLES[0].rows.iter().chain(rows(tool, &document.kind).unwrap_or_default());
+    let rows = rows.map(|&(path, outcome, text)| (path, (outcome, text))).collect();
+    let mut walk = Walk { document, rows, notes, found: Vec::new() };
+    walk.node(&document.node, &At::default(), false);
+    for (pointer, (outcome, text)) in notes.0.iter().filter(|(pointer, _)| document.node.at(pointer).is_none()) {
+        let path = pointer.trim_start_matches('/').replace('/', ".");
+        walk.found.push(note(document, &path, pointer, *outcome, text));
+    }
+    walk.found
+}

@@ -1,5 +1,6 @@
 //! The files that are imported, as documents that know where they stand.
 
+use serde_json::{Map, Value};
 use tidegate_controller::manifest::diagnostic::{Code, Diagnostic, SourceText};
 use tidegate_controller::manifest::files::RepoPath;
 use tidegate_controller::manifest::object::Kind;
@@ -30,19 +31,24 @@ pub(super) struct Document {
 }
 
 impl Document {
-    /// Its group.
-    pub(super) fn group(&self) -> &str {
-        self.api_version.rsplit_once('/').map_or("", |(group, _)| group)
-    }
-
     /// Its kind, if it may stand in a set of manifests.
     pub(super) fn manifest(&self) -> Option<Kind> {
         Kind::find(&self.api_version, &self.kind).filter(|kind| Kind::MANIFEST.contains(kind))
     }
 
-    /// Its root as a field.
-    pub(super) fn root(&self) -> Field<'_> {
-        Field { node: Some(&self.node), pointer: String::new() }
+    /// Whether it is the manifest of that kind and name.
+    pub(super) fn is(&self, kind: Kind, namespace: &str, name: &str) -> bool {
+        self.manifest() == Some(kind) && self.namespace == namespace && self.name == name
+    }
+
+    /// What no other object of a tool has: its kind, namespace and name.
+    pub(super) fn key(&self) -> (String, String, String) {
+        (self.kind.clone(), self.namespace.clone(), self.name.clone())
+    }
+
+    /// The field below its `spec`, at a JSON pointer without the first slash.
+    pub(super) fn spec(&self, field: &str) -> Field<'_> {
+        self.at(&format!("/spec/{field}"))
     }
 
     /// The field at a JSON pointer that needs no escapes.
@@ -63,19 +69,28 @@ pub(super) struct Field<'a> {
 impl<'a> Field<'a> {
     /// The field below it.
     pub(super) fn get(&self, key: &str) -> Self {
-        let node = self.node.and_then(|node| node.get(key));
-        Self { node, pointer: format!("{}/{}", self.pointer, key.replace('~', "~0").replace('/', "~1")) }
+        self.at(&format!("/{}", key.replace('~', "~0").replace('/', "~1")))
+    }
+
+    /// The field below it at a JSON pointer.
+    pub(super) fn at(&self, pointer: &str) -> Self {
+        Self { node: self.node.and_then(|node| node.at(pointer)), pointer: format!("{}{pointer}", self.pointer) }
     }
 
     /// Whether it is there and says something.
     pub(super) fn is_there(&self) -> bool {
-        self.node.is_some_and(|node| node.content != Content::Scalar(serde_json::Value::Null))
+        self.node.is_some_and(|node| node.content != Content::Scalar(Value::Null))
     }
 
     /// Its items; none if it is no list.
     pub(super) fn items(&self) -> Vec<Self> {
         let items = self.node.map_or(&[][..], Node::items).iter().enumerate();
         items.map(|(i, node)| Self { node: Some(node), pointer: format!("{}/{i}", self.pointer) }).collect()
+    }
+
+    /// Its value if it is a list; null else.
+    pub(super) fn list(&self) -> Value {
+        self.node.filter(|node| matches!(node.content, Content::List(_))).map(Node::value).unwrap_or_default()
     }
 
     /// Its entries; none if it is no mapping.
@@ -92,10 +107,8 @@ impl<'a> Field<'a> {
     /// Its text, or its number or truth value as text.
     pub(super) fn words(&self) -> Option<String> {
         match &self.node?.content {
-            Content::Scalar(serde_json::Value::String(text)) => Some(text.clone()),
-            Content::Scalar(value @ (serde_json::Value::Number(_) | serde_json::Value::Bool(_))) => {
-                Some(value.to_string())
-            }
+            Content::Scalar(Value::String(text)) => Some(text.clone()),
+            Content::Scalar(value @ (Value::Number(_) | Value::Bool(_))) => Some(value.to_string()),
             Content::Scalar(_) | Content::List(_) | Content::Map(_) => None,
         }
     }
@@ -110,13 +123,19 @@ impl<'a> Field<'a> {
         self.words()?.parse().ok()
     }
 
+    /// Those of its entries that say something, as they stand there.
+    pub(super) fn only(&self, keys: &[&str]) -> Map<String, Value> {
+        let said = keys.iter().map(|key| (*key, self.get(key))).filter(|(_, field)| field.is_there());
+        said.map(|(key, field)| (key.to_owned(), field.value())).collect()
+    }
+
     /// Whether it says yes.
     pub(super) fn is_true(&self) -> bool {
         self.node.is_some_and(|node| node.content == Content::Scalar(true.into()))
     }
 
     /// Its value; null if it is not there.
-    pub(super) fn value(&self) -> serde_json::Value {
+    pub(super) fn value(&self) -> Value {
         self.node.map(Node::value).unwrap_or_default()
     }
 }
@@ -128,6 +147,13 @@ pub(super) struct Input {
     pub documents: Vec<Document>,
     /// What is made of them in the cluster, and so is no manifest.
     pub made: Vec<Document>,
+}
+
+impl Input {
+    /// The manifest of that kind and name.
+    pub(super) fn find(&self, kind: Kind, namespace: &str, name: &str) -> Option<&Document> {
+        self.documents.iter().find(|document| document.is(kind, namespace, name))
+    }
 }
 
 /// Reads files. `namespace` is that of the objects that name none.

@@ -1,6 +1,6 @@
 //! Objects that were read from a cluster: what people keep of them, as they would have written it.
 
-use super::input::{Document, Input};
+use super::input::{Document, Field, Input};
 use super::{Tool, yaml};
 use serde_json::Value;
 use tidegate_controller::manifest::object::Kind;
@@ -13,16 +13,15 @@ const BESIDE: &str = "services,hpa,scaledobjects,ingresses,destinationrules";
 /// alone: a line that a screen breaks could not be copied.
 #[must_use]
 pub fn commands(tool: Tool, kubectl: &str, import: &str) -> Vec<String> {
-    let (name, kinds) = match tool {
-        Tool::Flagger => ("flagger", format!("canaries,metrictemplates,deployments,daemonsets,configmaps,{BESIDE}")),
+    let (own, others) = match tool {
+        Tool::Flagger => ("canaries,metrictemplates,deployments,daemonsets,configmaps", ""),
         Tool::Argo => (
-            "argo",
-            format!(
-                "rollouts.argoproj.io,analysistemplates,clusteranalysistemplates,{BESIDE},httproutes,virtualservices,traefikservices"
-            ),
+            "rollouts.argoproj.io,analysistemplates,clusteranalysistemplates",
+            ",httproutes,virtualservices,traefikservices",
         ),
         Tool::Bare => return Vec::new(),
     };
+    let (name, kinds) = (tool.name(), format!("{own},{BESIDE}{others}"));
     vec![format!("{name}={kinds}"), format!("kubectl {kubectl}get ${name} -o yaml | tidegate import {name} -{import}")]
 }
 
@@ -45,23 +44,22 @@ const PREFIXES: [&str; 2] = ["rollout.argoproj.io/", "argo-rollouts.argoproj.io/
 const EVERYWHERE: [&str; 3] = ["kube-root-ca.crt", "istio-ca-root-cert", "openshift-service-ca.crt"];
 
 /// Parts what people keep from what is made of it in the cluster, by a tool whose group that is or in every namespace.
-pub(super) fn parted(documents: Vec<Document>, group: Option<&str>) -> Input {
+pub(super) fn parted(documents: Vec<Document>, tool: Tool) -> Input {
     let (made, documents): (Vec<Document>, Vec<Document>) =
-        documents.into_iter().partition(|document| maker(document, group).is_some());
+        documents.into_iter().partition(|document| maker(document, tool).is_some());
     Input { documents: documents.into_iter().map(cleaned).collect(), made }
 }
 
 /// Who makes an object in the cluster, in words: an object of a tool's group, or whoever does so in every namespace.
-pub(super) fn maker(document: &Document, group: Option<&str>) -> Option<String> {
+pub(super) fn maker(document: &Document, tool: Tool) -> Option<String> {
     if document.manifest() == Some(Kind::ConfigMap) && EVERYWHERE.contains(&document.name.as_str()) {
         return Some("every namespace is given one".to_owned());
     }
-    let group = group.filter(|group| document.group() != *group)?;
     let owners = document.at("/metadata/ownerReferences").items();
-    let of_group = |version: &str| version.split_once('/').is_some_and(|(of, _)| of == group);
-    let owner = owners.iter().find(|owner| owner.get("apiVersion").text().is_some_and(of_group))?;
-    let words = |key: &str| owner.get(key).text().unwrap_or_default();
-    Some(format!("the {} {} has it made in the cluster", words("kind"), words("name")))
+    let words = |owner: &Field<'_>, key: &str| owner.get(key).text().unwrap_or_default().to_owned();
+    let is_tool = |owner: &&Field<'_>| tool.owns(&words(owner, "apiVersion"));
+    let owner = owners.iter().filter(|_| !tool.owns(&document.api_version)).find(is_tool)?;
+    Some(format!("the {} {} has it made in the cluster", words(owner, "kind"), words(owner, "name")))
 }
 
 /// Whether it was read from a cluster.
@@ -83,20 +81,18 @@ pub(super) fn value(document: &Document) -> Value {
     if !is_live(document) {
         return value;
     }
-    value.as_object_mut().into_iter().for_each(|object| drop(object.shift_remove("status")));
-    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.retain(|key, _| !FILLED.contains(&key.as_str()));
-        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
-            let is_kept = |key: &str| KEPT.contains(&key) || PREFIXES.iter().any(|prefix| key.starts_with(prefix));
-            annotations.retain(|key, _| !is_kept(key));
-            if annotations.is_empty() {
-                metadata.shift_remove("annotations");
-            }
-        }
-    }
-    if let Some(template) = value.pointer_mut("/spec/template/metadata").and_then(Value::as_object_mut) {
-        template.retain(|_, value| !value.is_null());
-    }
+    let fields = |value: &mut Value, pointer: &str, is_kept: &dyn Fn(&str, &Value) -> bool| {
+        let map = value.pointer_mut(pointer).and_then(Value::as_object_mut);
+        map.into_iter().for_each(|map| map.retain(|key, value| is_kept(key, value)));
+    };
+    fields(&mut value, "", &|key, _| key != "status");
+    fields(&mut value, "/metadata/annotations", &|key, _| {
+        !KEPT.contains(&key) && !PREFIXES.iter().any(|prefix| key.starts_with(prefix))
+    });
+    fields(&mut value, "/metadata", &|key, value| {
+        !FILLED.contains(&key) && (key != "annotations" || value.as_object().is_none_or(|map| !map.is_empty()))
+    });
+    fields(&mut value, "/spec/template/metadata", &|_, value| !value.is_null());
     if document.manifest() == Some(Kind::Service) {
         adoption::allotted(&mut value);
     }

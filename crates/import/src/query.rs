@@ -5,6 +5,10 @@ use std::collections::BTreeMap;
 /// The most characters of a query.
 pub(super) const LONGEST: usize = 4_096;
 
+/// What is said of a metric that is no query of a Prometheus.
+pub(super) const OTHER_PROVIDER: &str =
+    "providers other than Prometheus are not built; ask them by a webhook (docs/checks.md)";
+
 /// The query with each `{{ name }}` replaced, trimmed on all sides.
 ///
 /// # Errors

@@ -1,8 +1,6 @@
 //! Whole imports, as people see them; that what is made is valid; and that no field is lost.
 
 use super::*;
-use serde_json::Value;
-use std::collections::BTreeSet;
 use tidegate_controller::manifest::files::{Entry, Files};
 use tidegate_controller::manifest::installation::Caps;
 use tidegate_controller::manifest::{load, oid, raw};
@@ -78,16 +76,16 @@ fn what_is_made_is_valid() {
 /// Without a check a version that fails its users alone is promoted.
 #[test]
 fn a_rollout_without_a_check_is_told() {
-    let told = |tool, files: &[(&str, &str)]| {
+    let note = |tool, files: &[(&str, &str)]| {
         let fields = imported(tool, files).fields;
-        let found = fields.into_iter().filter(|told| told.text.starts_with("no check is imported"));
-        found.map(|told| format!("{} {:?}", told.object, told.fate)).collect::<Vec<_>>()
+        let found = fields.into_iter().filter(|note| note.text.starts_with("no check is imported"));
+        found.map(|note| format!("{} {:?}", note.object, note.outcome)).collect::<Vec<_>>()
     };
     let none = Vec::<String>::new();
-    assert_eq!(told(Tool::Flagger, CANARY), none);
-    assert_eq!(told(Tool::Argo, STEPS), none);
+    assert_eq!(note(Tool::Flagger, CANARY), none);
+    assert_eq!(note(Tool::Argo, STEPS), none);
     let flagger = CANARY[0].1.split("    metrics:\n").next().unwrap();
-    let flagger = told(Tool::Flagger, &[("canary.yaml", flagger), CANARY[1]]);
+    let flagger = note(Tool::Flagger, &[("canary.yaml", flagger), CANARY[1]]);
     assert_eq!(flagger, ["Canary shop/podinfo Differs"]);
 }
 
@@ -108,7 +106,9 @@ fn a_number_of_pods_beside_an_autoscaler_is_left_out_and_told() {
                     && !manifests(&imported.files).contains("replicas: 2")
             );
             let left = "without replicas: the autoscaler podinfo says how many";
-            assert!(imported.fields.iter().any(|told| told.fate == Fate::Differs && told.text.contains(left)));
+            assert!(
+                imported.fields.iter().any(|note| note.outcome == FieldOutcome::Differs && note.text.contains(left))
+            );
         }
     }
     let kept = imported(Tool::Bare, &[("a.yaml", &with("  replicas: 2\n"))]);
@@ -149,7 +149,7 @@ fn what_the_layout_primary_refuses_is_imported_in_place() {
         assert!(rollout.contains(&format!("    name: podinfo\n{layout}  traffic:")), "{rollout}");
         let pods = if layout.is_empty() { "podinfo-canary-[0-9a-z]+" } else { "podinfo-[0-9a-z]+" };
         assert!(rollout.contains(&format!("errors{{pod=~\\\"{pods}")), "{rollout}");
-        assert!(imported.fields.iter().any(|told| told.text.contains(why)), "{why}: {:#?}", imported.fields);
+        assert!(imported.fields.iter().any(|note| note.text.contains(why)), "{why}: {:#?}", imported.fields);
     }
 }
 
@@ -160,12 +160,6 @@ fn comparisons_are_left_out_where_stable_serves_nobody() {
     assert_eq!(told_of(&imported), Vec::<String>::new());
     let rollout = &imported.files[0].text;
     assert!(rollout.contains("        - errors\n") && !rollout.contains("latency"), "{rollout}");
-}
-
-/// The table of a kind of object.
-fn table(kind: &str) -> &'static [fields::Row] {
-    let mut all = flagger::TABLES.iter().chain(argo::TABLES);
-    all.find(|(of, _)| *of == kind).map(|(_, rows)| *rows).unwrap()
 }
 
 /// A path with all its places in lists: `spec.analysis.metrics[].name`.
@@ -183,11 +177,12 @@ fn every_field_of_the_tables_is_a_field_and_the_other_way_round() {
         ("argo.yaml", include_str!("examples/argo-every-field.yaml")),
     ];
     for document in &input::read(&bytes(&files), "shop").unwrap().documents {
-        let tables = [table(&document.kind), fields::OBJECT];
-        let told = fields::told(document, &tables, &fields::Notes::default());
-        let odd: Vec<&Told> = told.iter().filter(|told| told.fate == Fate::NotUnderstood).collect();
-        assert_eq!(odd, Vec::<&Told>::new());
-        let hit: BTreeSet<String> = told.iter().map(|told| pattern(&told.path)).collect();
+        let tool = if Tool::Flagger.owns(&document.api_version) { Tool::Flagger } else { Tool::Argo };
+        let tables = [fields::rows(tool, &document.kind).unwrap(), &fields::TABLES[0].rows];
+        let note = fields::each(document, tool, &Notes::default());
+        let odd: Vec<&Note> = note.iter().filter(|note| note.outcome == FieldOutcome::NotUnderstood).collect();
+        assert_eq!(odd, Vec::<&Note>::new());
+        let hit: BTreeSet<String> = note.iter().map(|note| pattern(&note.path)).collect();
         // One kind has all that every object has.
         let wanted = if document.kind == "Canary" { &tables[..] } else { &tables[..1] };
         let missed = wanted.iter().flat_map(|table| table.iter()).map(|row| row.0).filter(|row| !hit.contains(*row));
@@ -200,21 +195,21 @@ fn every_field_of_the_examples_is_told_once() {
     for (tool, files) in examples() {
         let imported = imported(tool, &files);
         let mut places = BTreeSet::new();
-        for Told { file, object, path, text, .. } in &imported.fields {
+        for Note { file, object, path, text, .. } in &imported.fields {
             assert!(places.insert((file, object, path)), "{file}: {object}: {path} is told of twice");
             assert!(!text.is_empty(), "{path}");
         }
         for document in &input::read(&bytes(&files), "default").unwrap().documents {
-            let told: Vec<&Told> = imported
+            let note: Vec<&Note> = imported
                 .fields
                 .iter()
-                .filter(|told| told.object == format!("{} {}/{}", document.kind, document.namespace, document.name))
+                .filter(|note| note.object == format!("{} {}/{}", document.kind, document.namespace, document.name))
                 .collect();
             leaves(&document.node.value(), String::new(), &mut |path| {
-                let covered = told.iter().any(|told| {
-                    told.path.is_empty()
-                        || path == told.path
-                        || path.strip_prefix(&told.path).is_some_and(|rest| rest.starts_with(['.', '[']))
+                let covered = note.iter().any(|note| {
+                    note.path.is_empty()
+                        || path == note.path
+                        || path.strip_prefix(&note.path).is_some_and(|rest| rest.starts_with(['.', '[']))
                 });
                 // What stands under the old name is told under the new one.
                 assert!(covered || path.contains("canaryAnalysis"), "{}: {path} is not told of", document.kind);
@@ -283,12 +278,14 @@ fn what_is_called_imported_makes_a_difference() {
             };
             let text = documents.iter().enumerate().map(one).collect::<Vec<_>>().join("---\n");
             let all = converted(tool, &bytes(&[("a.yaml", &text)]), "default", None).ok()?;
-            let fates: Vec<_> = all.fields.into_iter().map(|told| (told.path, told.fate)).collect();
-            Some(((all.files, all.providers), fates))
+            let outcomes: Vec<_> = all.fields.into_iter().map(|note| (note.path, note.outcome)).collect();
+            Some(((all.files, all.providers), outcomes))
         };
         let whole = again(None).unwrap();
-        for told in imported(tool, &files).fields {
-            let Told { object, path, fate: Fate::Imported | Fate::Differs, .. } = &told else { continue };
+        for note in imported(tool, &files).fields {
+            let Note { object, path, outcome: FieldOutcome::Imported | FieldOutcome::Differs, .. } = &note else {
+                continue;
+            };
             if SILENT.iter().any(|(kind, start)| object.starts_with(kind) && path.starts_with(start)) {
                 continue;
             }
@@ -370,8 +367,8 @@ fn two_of_one_name_have_files_of_their_own() {
     let fields = imported(Tool::Flagger, &[("a.yaml", &text.replacen("a.b", "web", 1))]).fields;
     let names: Vec<String> = fields
         .iter()
-        .filter(|told| told.fate == Fate::Differs && told.path.starts_with("metadata."))
-        .map(|told| format!("{}:{}", told.line, told.text.split(", as").next().unwrap()))
+        .filter(|note| note.outcome == FieldOutcome::Differs && note.path.starts_with("metadata."))
+        .map(|note| format!("{}:{}", note.line, note.text.split(", as").next().unwrap()))
         .collect();
     assert_eq!(names, ["8:metadata.name: a-b", "13:metadata.name: evil", "13:metadata.namespace: x"]);
 }

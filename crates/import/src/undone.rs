@@ -70,10 +70,8 @@ fn subsets_without_hash(value: &mut Value, _: &Around<'_>) -> Option<String> {
 fn led_back(value: &mut Value, around: &Around<'_>) -> Option<String> {
     let Around { document, draft, input } = around;
     draft.refers.iter().find(|(kind, name, _)| *kind == Kind::Service && *name == document.name)?;
-    let is_target = |d: &&Document| {
-        d.manifest() == Some(draft.kind.kind()) && d.name == draft.target && d.namespace == document.namespace
-    };
-    let labels = input.documents.iter().find(is_target)?.at("/spec/selector/matchLabels");
+    let target = input.find(draft.kind.kind(), &document.namespace, &draft.target)?;
+    let labels = target.spec("selector/matchLabels");
     let mut led = false;
     for (label, value) in value.pointer_mut("/spec/selector")?.as_object_mut()? {
         let own = labels.get(label).words().filter(|own| *value == format!("{own}-primary"));
@@ -103,12 +101,7 @@ fn sized(value: &mut Value, around: &Around<'_>) -> Option<String> {
 }
 
 fn on_its_nodes(value: &mut Value, _: &Around<'_>) -> Option<String> {
-    let pods = value.pointer_mut("/spec/template/spec")?.as_object_mut()?;
-    let nodes = pods.get_mut("nodeSelector")?.as_object_mut()?;
-    nodes.shift_remove(NOWHERE)?;
-    if nodes.is_empty() {
-        pods.shift_remove("nodeSelector");
-    }
+    dropped(value, "/spec/template/spec", "nodeSelector", NOWHERE)?;
     Some(format!("without the nodeSelector {NOWHERE}, by which Flagger keeps it without pods"))
 }
 
@@ -122,11 +115,17 @@ fn scaling(value: &mut Value, around: &Around<'_>) -> Option<String> {
 fn awake(value: &mut Value, around: &Around<'_>) -> Option<String> {
     let copy = format!("{}-primary", around.document.name);
     around.input.made.iter().find(|made| made.manifest() == Some(Kind::ScaledObject) && made.name == copy)?;
-    let metadata = value.get_mut("metadata")?.as_object_mut()?;
-    let annotations = metadata.get_mut("annotations")?.as_object_mut()?;
-    annotations.shift_remove(PAUSED)?;
-    if annotations.is_empty() {
-        metadata.shift_remove("annotations");
-    }
+    dropped(value, "/metadata", "annotations", PAUSED)?;
     Some("without the annotation by which Flagger pauses it".to_owned())
+}
+
+/// Takes an entry out of a map, and the map out of what it stands in if it was the last one; none if there is none.
+fn dropped(value: &mut Value, around: &str, map: &str, entry: &str) -> Option<()> {
+    let around = value.pointer_mut(around)?.as_object_mut()?;
+    let entries = around.get_mut(map)?.as_object_mut()?;
+    entries.shift_remove(entry)?;
+    if entries.is_empty() {
+        around.shift_remove(map);
+    }
+    Some(())
 }

@@ -7,40 +7,30 @@ use std::fmt::Write;
 #[must_use]
 pub fn written(value: &Value) -> String {
     let mut out = String::new();
-    match value {
-        Value::Object(map) if !map.is_empty() => block(&mut out, value, 0),
-        Value::Array(list) if !list.is_empty() => block(&mut out, value, 0),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
-            out.push_str(inline(value).trim_start());
-            out.push('\n');
-        }
+    if nested(value) {
+        block(&mut out, value, 0);
+    } else {
+        let _ = writeln!(out, "{}", inline(value));
     }
     out
 }
 
 fn block(out: &mut String, value: &Value, depth: usize) {
     let indent = "  ".repeat(depth);
-    match value {
-        Value::Object(map) => {
-            for (key, value) in map {
-                let _ = write!(out, "{indent}{}:", scalar(key));
-                below(out, value, depth);
-            }
+    for (key, value) in value.as_object().into_iter().flatten() {
+        let _ = write!(out, "{indent}{}:", scalar(key));
+        below(out, value, depth);
+    }
+    for value in value.as_array().into_iter().flatten() {
+        if nested(value) {
+            let mut item = String::new();
+            block(&mut item, value, depth + 1);
+            // The first line of the item stands behind its dash.
+            let _ = write!(out, "{indent}- {}", item.get(indent.len() + 2..).unwrap_or_default());
+        } else {
+            let _ = write!(out, "{indent}-");
+            below(out, value, depth);
         }
-        Value::Array(list) => {
-            for value in list {
-                if nested(value) {
-                    let mut item = String::new();
-                    block(&mut item, value, depth + 1);
-                    // The first line of the item stands behind its dash.
-                    let _ = write!(out, "{indent}- {}", item.get(indent.len() + 2..).unwrap_or_default());
-                } else {
-                    let _ = write!(out, "{indent}-");
-                    below(out, value, depth);
-                }
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -55,25 +45,18 @@ fn below(out: &mut String, value: &Value, depth: usize) {
         block(out, value, depth + 1);
         return;
     }
-    match value.as_str().filter(|text| is_literal(text)) {
-        Some(text) => {
-            out.push_str(if text.ends_with('\n') { " |\n" } else { " |-\n" });
-            for line in text.lines() {
-                let _ = writeln!(out, "{}{line}", if line.is_empty() { String::new() } else { "  ".repeat(depth + 1) });
-            }
-        }
-        None => {
-            out.push_str(&inline(value));
-            out.push('\n');
-        }
+    let Some(text) = value.as_str().filter(|text| is_literal(text)) else {
+        let _ = writeln!(out, " {}", inline(value));
+        return;
+    };
+    out.push_str(if text.ends_with('\n') { " |\n" } else { " |-\n" });
+    for line in text.lines() {
+        let _ = writeln!(out, "{}{line}", if line.is_empty() { String::new() } else { "  ".repeat(depth + 1) });
     }
 }
 
 fn inline(value: &Value) -> String {
-    match value {
-        Value::String(text) => format!(" {}", scalar(text)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => format!(" {value}"),
-    }
+    value.as_str().map_or_else(|| value.to_string(), scalar)
 }
 
 /// Whether a text reads well as a block of lines, and reads back the same.

@@ -2,37 +2,26 @@
 
 mod baseline;
 mod checks;
-mod fields;
+mod conditions;
 mod router;
 mod steps;
 
-use super::draft::{Draft, Imported, Phase, Providers};
-use super::fields::{Fate, Notes, OBJECT, Row, told};
+use super::draft::{Draft, Imported, Phase, approval, object};
+use super::fields::FieldOutcome::{self, Differs, DoneOtherwise, NotBuilt, NotNeeded};
+use super::fields::Notes;
 use super::input::{Document, Field, Input};
-use super::{live, merge, told_of_other, undone, unmeasured};
-pub(super) use router::{lines as routers, without};
+use super::router::Router;
+use super::{Shared, Tool, live, undone};
+use checks::{Made, Samples};
+use serde_json::{Map, Value};
 use tidegate_controller::manifest::object::Kind;
 use tidegate_controller::manifest::scaler;
-
-use checks::{Made, Samples, Shared};
-use router::Router;
-use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
-
-/// The group of its objects.
-pub(super) const GROUP: &str = "argoproj.io";
-
-/// Its kinds with their fields; the cluster's templates are like those of a namespace.
-pub(super) const TABLES: &[(&str, &[Row])] = &[
-    ("Rollout", fields::ROLLOUT),
-    ("AnalysisTemplate", fields::TEMPLATE),
-    ("ClusterAnalysisTemplate", fields::TEMPLATE),
-];
 
 /// One Rollout on its way.
 struct Rollout<'a> {
     document: &'a Document,
     input: &'a Input,
+    shared: &'a mut Shared,
     notes: Notes,
     draft: Draft,
     router: Router,
@@ -41,31 +30,22 @@ struct Rollout<'a> {
 
 /// Imports what is Argo's.
 pub(super) fn import(input: &Input) -> Imported {
-    let mut shared = Shared { providers: Providers::default(), used: BTreeMap::new() };
-    let (mut drafts, mut fields) = (Vec::new(), Vec::new());
-    let own = || input.documents.iter().filter(|document| document.group() == GROUP);
-    for document in own().filter(|document| document.kind == "Rollout") {
-        let mut rollout = Rollout::new(document, input);
-        rollout.convert(&mut shared);
-        fields.extend(told(document, &[OBJECT, fields::ROLLOUT], &rollout.notes));
-        fields.extend(unmeasured(document, &rollout.draft));
-        drafts.push(rollout.draft);
-    }
-    for document in own().filter(|document| document.kind != "Rollout") {
-        let key = (document.kind.clone(), document.namespace.clone(), document.name.clone());
-        fields.extend(told_of_other(document, TABLES, shared.used.remove(&key)));
-    }
-    merge(input, Some(GROUP), drafts, shared.providers, fields)
+    let own = input.documents.iter().filter(|document| Tool::Argo.owns(&document.api_version));
+    let own: Vec<Document> = own.cloned().collect();
+    super::import(Tool::Argo, input, &own, |_, document, shared| {
+        let (notes, draft, made) = (Notes::default(), Draft::of(document), Made::new());
+        let mut rollout = Rollout { document, input, shared, notes, draft, router: Router::Replicas, made };
+        rollout.convert();
+        (rollout.draft, rollout.notes)
+    })
 }
 
-impl<'a> Rollout<'a> {
-    fn new(document: &'a Document, input: &'a Input) -> Self {
-        let (notes, draft, made) = (Notes::default(), Draft::of(document), Made::new());
-        Self { document, input, notes, draft, router: Router::Replicas, made }
-    }
+/// What a Deployment says of its pods.
+const OF_PODS: [&str; 5] = ["replicas", "minReadySeconds", "revisionHistoryLimit", "selector", "template"];
 
+impl<'a> Rollout<'a> {
     fn spec(&self, field: &str) -> Field<'a> {
-        self.document.at(&format!("/spec/{field}"))
+        self.document.spec(field)
     }
 
     fn canary(&self, field: &str) -> Field<'a> {
@@ -76,25 +56,16 @@ impl<'a> Rollout<'a> {
         self.spec(&format!("strategy/blueGreen/{field}"))
     }
 
-    /// A number of seconds that a field says.
-    fn seconds(&mut self, field: &Field<'_>) -> Option<u64> {
-        let seconds = field.count().map(u64::from);
-        if seconds.is_none() {
-            self.notes.odd(field, "a number of seconds");
-        }
-        seconds
-    }
-
-    fn convert(&mut self, shared: &mut Shared) {
+    fn convert(&mut self) {
         self.target();
         self.draft.suspend = self.spec("paused").is_true();
-        self.draft.progress_deadline = self.seconds(&self.spec("progressDeadlineSeconds"));
+        self.draft.progress_deadline = self.notes.seconds(&self.spec("progressDeadlineSeconds"));
         let second = if self.spec("strategy/blueGreen").is_there() {
-            self.preview(shared);
+            self.preview();
             self.blue_green("previewService")
         } else {
             self.traffic();
-            self.steps(shared);
+            self.steps();
             self.canary("canaryService")
         };
         let second = second.text().filter(|name| !self.draft.refers.iter().any(|(_, known, _)| known == name));
@@ -105,79 +76,74 @@ impl<'a> Rollout<'a> {
     fn target(&mut self) {
         let reference = self.spec("workloadRef");
         let name = reference.get("name").text().filter(|name| !name.is_empty());
-        self.draft.target = name.unwrap_or(&self.document.name).to_owned();
-        let target = self.draft.target.clone();
+        let target = name.unwrap_or(&self.document.name).to_owned();
+        self.draft.target.clone_from(&target);
         self.draft.refers.push((Kind::Deployment, target.clone(), "the workload"));
-        let parts = ["replicas", "selector", "template", "minReadySeconds", "revisionHistoryLimit"];
-        if reference.is_there() {
+        let (outcome, text) = if reference.is_there() {
             if !matches!(reference.get("kind").text(), Some("Deployment") | None) {
                 let text = "only a Deployment is a target of its own here; the rollout names a Deployment of that name";
-                self.notes.say(&reference.get("kind"), Fate::NotBuilt, text);
+                self.notes.say(&reference.get("kind"), NotBuilt, text);
             }
             self.referred(&target);
-            for part in parts {
-                self.notes.say(&self.spec(part), Fate::DoneOtherwise, format!("the Deployment {target} says it"));
-            }
-        } else if self.among(Kind::Deployment, &target).is_some() {
-            for part in parts {
-                self.notes.say(
-                    &self.spec(part),
-                    Fate::NotNeeded,
-                    format!("the Deployment {target} is among the files, and says it"),
-                );
-            }
+            (DoneOtherwise, format!("the Deployment {target} says it"))
+        } else if self.beside(Kind::Deployment, &target).is_some() {
+            (NotNeeded, format!("the Deployment {target} is among the files, and says it"))
         } else {
             let deployment = self.deployment(&target);
-            self.draft.objects.push(deployment);
-        }
+            return self.draft.objects.push(deployment);
+        };
+        OF_PODS.iter().for_each(|part| self.notes.say(&self.spec(part), outcome, text.as_str()));
     }
 
     /// How many pods a Deployment has that it refers to: the Rollout says it, and Argo Rollouts keeps the Deployment at none.
     fn referred(&mut self, target: &str) {
-        let replicas = self.spec("replicas");
-        if let Some(scaler) = self.scaler() {
-            self.notes.say(&replicas, Fate::NotNeeded, format!("the autoscaler {} says how many", scaler.name));
+        if self.is_scaled() {
             return;
         }
+        let replicas = self.spec("replicas");
         self.draft.replicas = replicas.count();
         // Without a number it is one.
         self.draft.size = Some(1);
-        if self.among(Kind::Deployment, target).is_some() {
-            self.notes.say(&replicas, Fate::Imported, format!("the Deployment {target}, in place of its own number"));
+        if self.beside(Kind::Deployment, target).is_some() {
+            self.notes.say(
+                &replicas,
+                FieldOutcome::Imported,
+                format!("the Deployment {target}, in place of its own number"),
+            );
         } else {
-            self.notes.say(&replicas, Fate::DoneOtherwise, format!("say it in the Deployment {target}"));
+            self.notes.say(&replicas, DoneOtherwise, format!("say it in the Deployment {target}"));
         }
+    }
+
+    /// Whether an autoscaler says how many pods there are, which then is said of their number.
+    fn is_scaled(&mut self) -> bool {
+        let text = self.scaler().map(|scaler| format!("the autoscaler {} says how many", scaler.name));
+        text.map(|text| self.notes.say(&self.spec("replicas"), NotNeeded, text)).is_some()
     }
 
     fn deployment(&mut self, name: &str) -> Value {
-        let mut metadata = Map::new();
-        metadata.insert("name".to_owned(), name.into());
-        metadata.insert("namespace".to_owned(), self.draft.namespace.clone().into());
         let own = live::value(self.document);
-        let said = |field: String| own.pointer(&field).filter(|value| !value.is_null()).cloned();
+        let said = |field: &str| own.pointer(field).filter(|value| !value.is_null()).cloned();
+        let mut metadata = Map::from_iter([("name".to_owned(), name.into())]);
+        metadata.insert("namespace".to_owned(), self.draft.namespace.clone().into());
         for part in ["labels", "annotations"] {
             let field = format!("/metadata/{part}");
-            if let Some(texts) = said(field.clone()) {
+            if let Some(texts) = said(&field) {
                 metadata.insert(part.to_owned(), texts);
-                self.notes.say(&self.document.at(&field), Fate::Imported, "the Deployment");
+                self.notes.say(&self.document.at(&field), FieldOutcome::Imported, "the Deployment");
             }
         }
-        let mut spec = Map::new();
-        for part in ["replicas", "minReadySeconds", "revisionHistoryLimit", "selector", "template"] {
-            spec.extend(said(format!("/spec/{part}")).map(|value| (part.to_owned(), value)));
-        }
-        if let Some(scaler) = self.scaler() {
+        let parts = OF_PODS.into_iter().filter_map(|part| Some((part.to_owned(), said(&format!("/spec/{part}"))?)));
+        let mut spec: Map<String, Value> = parts.collect();
+        if self.is_scaled() {
             spec.shift_remove("replicas");
-            let text = format!("the autoscaler {} says how many", scaler.name);
-            self.notes.say(&self.spec("replicas"), Fate::NotNeeded, text);
         }
-        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
+        object(Kind::Deployment, metadata.into(), spec)
     }
 
-    /// An object among the input.
-    fn among(&self, kind: Kind, name: &str) -> Option<&'a Document> {
-        let namespace = &self.document.namespace;
-        self.input.documents.iter().find(|d| d.manifest() == Some(kind) && d.name == name && d.namespace == *namespace)
+    /// A manifest beside it among the input.
+    fn beside(&self, kind: Kind, name: &str) -> Option<&'a Document> {
+        self.input.find(kind, &self.document.namespace, name)
     }
 
     /// The autoscaler among the input that says how many pods there are: no number stands beside it in what is made.
@@ -193,57 +159,48 @@ impl<'a> Rollout<'a> {
             return least.unwrap_or(1).max(1);
         }
         let own = self.spec("replicas").count();
-        own.or_else(|| self.among(Kind::Deployment, &self.draft.target)?.at("/spec/replicas").count()).unwrap_or(1)
+        own.or_else(|| self.beside(Kind::Deployment, &self.draft.target)?.spec("replicas").count()).unwrap_or(1)
     }
 
     /// The only Service among the input that leads to its pods.
-    fn selecting(&self) -> Option<String> {
+    fn selecting(&self) -> Option<&'a str> {
         let template = self.spec("template/metadata/labels");
-        let labels = match self.among(Kind::Deployment, &self.draft.target) {
-            Some(deployment) if !template.is_there() => deployment.at("/spec/template/metadata/labels"),
+        let labels = match self.beside(Kind::Deployment, &self.draft.target) {
+            Some(deployment) if !template.is_there() => deployment.spec("template/metadata/labels"),
             _ => template,
         };
         let selects = |d: &&Document| {
-            let selector = d.at("/spec/selector").entries();
-            d.manifest() == Some(Kind::Service)
-                && d.namespace == self.document.namespace
+            let selector = d.spec("selector").entries();
+            d.is(Kind::Service, &self.document.namespace, &d.name)
                 && !selector.is_empty()
                 && selector.iter().all(|(key, value)| *key == undone::HASH || labels.get(key).words() == value.words())
         };
         let mut found = self.input.documents.iter().filter(selects);
-        match (found.next(), found.next()) {
-            (Some(one), None) => Some(one.name.clone()),
-            _ => None,
-        }
+        found.next().filter(|_| found.next().is_none()).map(|one| one.name.as_str())
     }
 
     /// Blue/green: nobody is let in, then everybody.
-    fn preview(&mut self, shared: &mut Shared) {
+    fn preview(&mut self) {
         self.router = Router::Service;
-        self.notes.say(&self.spec("strategy/canary"), Fate::NotNeeded, "blueGreen goes before it");
+        self.notes.say(&self.spec("strategy/canary"), NotNeeded, "blueGreen goes before it");
         let service = self.blue_green("activeService").text().unwrap_or(&self.draft.target).to_owned();
-        self.draft.refers.push((Kind::Service, service.clone(), "the Service that users meet"));
-        self.draft.traffic = json!({"service": service});
-        let before = self.blue_green("prePromotionAnalysis");
-        let checks = self.analysis(&before, Samples::AsSaid, shared);
+        self.draft.traffic = self.router.traffic("", &service);
+        self.draft.refers.push((Kind::Service, service, "the Service that users meet"));
+        let checks = self.analysis(&self.blue_green("prePromotionAnalysis"), Samples::AsSaid);
         let by_itself = self.blue_green("autoPromotionEnabled");
-        let waits = by_itself.is_there() && !by_itself.is_true();
-        let soak = self.seconds(&self.blue_green("autoPromotionSeconds")).unwrap_or(0);
-        if waits {
-            self.draft.promotion.before.insert("approval".to_owned(), "pullRequest".into());
-        }
-        let soak = if waits { 0 } else { soak };
-        if waits {
+        let after = self.blue_green("autoPromotionSeconds");
+        let mut soak = self.notes.seconds(&after).unwrap_or(0);
+        if by_itself.is_there() && !by_itself.is_true() {
+            soak = 0;
+            self.draft.promotion.before.extend(approval());
             let text = "an approval stands before the promotion; give it a soak if it shall wait for both";
-            self.notes.say(&self.blue_green("autoPromotionSeconds"), Fate::Differs, text);
+            self.notes.say(&after, Differs, text);
         }
-        let expose = Map::from_iter([("preview".to_owned(), json!("fullSize"))]);
         let soak = soak.max(self.draft.needs(&checks));
-        self.draft.phases.push(Phase { wish: "preview".to_owned(), expose, soak, checks, ..Phase::default() });
-        let after = self.blue_green("postPromotionAnalysis");
-        let checks = self.analysis(&after, Samples::AsSaid, shared);
+        self.draft.phases.push(Phase { soak, checks, ..Phase::preview() });
+        let checks = self.analysis(&self.blue_green("postPromotionAnalysis"), Samples::AsSaid);
         // The old version stays for 30 s if nothing is said.
-        let bake = self.seconds(&self.blue_green("scaleDownDelaySeconds")).unwrap_or(30);
+        let bake = self.notes.seconds(&self.blue_green("scaleDownDelaySeconds")).unwrap_or(30);
         self.draft.promotion.bake = bake.max(self.draft.needs(&checks));
         self.draft.promotion.checks = checks;
     }

@@ -1,179 +1,166 @@
 //! Metrics and webhooks of a Canary.
 
 use super::built_in::BuiltIn;
-use super::fields::{ROLLBACK, SAME_PODS};
-use super::hooks::call;
-use super::{Canary, Strategy, Used};
-use crate::draft::{Check, Providers, TOO_MANY, number};
-use crate::fields::{Fate, Notes};
+use super::texts::{ROLLBACK, SAME_PODS};
+use super::{Canary, Strategy};
+use crate::Tool;
+use crate::draft::{Check, PROMETHEUS, number};
+use crate::fields::FieldOutcome::{Differs, Imported, NotBuilt, NotNeeded, NotUnderstood};
 use crate::input::{Document, Field};
-use crate::query::{LONGEST, rendered};
+use crate::query::{LONGEST, OTHER_PROVIDER, rendered};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use tidegate_controller::manifest::desired::{Layout, TargetKind};
 use tidegate_controller::workload::layouts::SUFFIX;
 
-/// Where Flagger asks if it is not told.
-pub(super) const PROMETHEUS: &str = "http://prometheus:9090";
-
 impl Canary<'_> {
     /// The names of the checks that judge each phase.
-    pub(super) fn checks(&mut self, providers: &mut Providers, used: &mut Used) -> Vec<String> {
+    pub(super) fn checks(&mut self) -> Vec<String> {
         if self.strategy == Strategy::Skipped {
             return Vec::new();
         }
-        let mut names = Vec::new();
-        let mut asked = false;
+        let (mut names, mut asked) = (Vec::new(), false);
         for metric in self.analysis("metrics").items() {
+            let made = self.metric(&metric);
             // Only a template says itself whom to ask.
-            let inline = !metric.get("templateRef").is_there();
-            if let Some(name) = self.metric(&metric, providers, used) {
-                names.push(name);
-                asked |= inline;
-            }
+            asked |= made.is_some() && !metric.get("templateRef").is_there();
+            names.extend(made);
         }
         if !asked {
-            self.notes.say(&self.spec("metricsServer"), Fate::NotNeeded, "no query that was imported asks it");
+            self.notes.say(&self.spec("metricsServer"), NotNeeded, "no query that was imported asks it");
         }
-        for hook in self.analysis("webhooks").items() {
-            let kind = hook.get("type");
-            if !["rollout", "rollback"].contains(&kind.text().unwrap_or("rollout")) {
-                continue;
-            }
-            let made = self.webhook(&hook, providers);
+        let hooks = self.webhooks().into_iter();
+        for (hook, kind) in hooks.filter(|(_, kind)| ["rollout", "rollback"].contains(kind)) {
+            let made = self.webhook(&hook);
             names.extend(made.clone());
-            if kind.text() == Some("rollback") {
-                self.notes.say(&kind, Fate::Differs, ROLLBACK);
+            if kind == "rollback" {
+                self.notes.say(&hook.get("type"), Differs, ROLLBACK);
                 self.rollbacks.extend(made);
             }
         }
         names
     }
 
-    fn metric(&mut self, metric: &Field<'_>, providers: &mut Providers, used: &mut Used) -> Option<String> {
-        if !self.has_room(metric) {
+    fn metric(&mut self, metric: &Field<'_>) -> Option<String> {
+        if !self.draft.has_room(metric, &mut self.notes) {
             return None;
         }
         let name = metric.get("name").text().unwrap_or("metric");
-        let own = ["query", "templateRef"].iter().any(|field| metric.get(field).is_there());
+        let (reference, query) = (metric.get("templateRef"), metric.get("query"));
+        let own = reference.is_there() || query.is_there();
         if let Some(which) = BuiltIn::named(name).filter(|_| !own) {
-            let check = self.built_in(metric, which, providers)?;
-            return Some(self.draft.check(name, check));
+            let says = self.built_in(metric, which)?;
+            return Some(self.check(name, says));
         }
-        let (query, url) = match (metric.get("templateRef"), metric.get("query")) {
-            (reference, query) if reference.is_there() => {
-                let text = "a metric with a templateRef takes the query from there";
-                self.notes.say(&query, Fate::NotNeeded, text);
-                self.template(metric, &reference, used)?
-            }
-            (_, query) if query.is_there() => {
-                let url = self.spec("metricsServer").text().unwrap_or(PROMETHEUS).to_owned();
-                (self.query(metric, query.text().unwrap_or_default())?, url)
-            }
-            (_, _) => {
-                self.notes.odd(metric, "a query or a templateRef");
-                return None;
-            }
+        let (query, url) = if reference.is_there() {
+            self.notes.say(&query, NotNeeded, "a metric with a templateRef takes the query from there");
+            self.template(metric, &reference)?
+        } else if query.is_there() {
+            (self.query(metric, query.text().unwrap_or_default())?, self.server())
+        } else {
+            return self.notes.wanted(metric, None, "a query or a templateRef");
         };
-        let mut bounds = Map::new();
-        self.bounds(metric, Threshold::Max, &mut bounds)?;
-        let provider = providers.named("prometheus", &url, "main");
-        let mut says = Map::from_iter([("prometheus".to_owned(), json!({"provider": provider, "query": query}))]);
-        says.append(&mut bounds);
-        Some(self.draft.check(name, Check { says, interval: self.interval, samples: 1 }))
+        let bounds = self.bounds(metric, "max")?;
+        let provider = self.shared.providers.named("prometheus", &url, "main");
+        let asked = [("prometheus".to_owned(), json!({"provider": provider, "query": query}))];
+        Some(self.check(name, asked.into_iter().chain(bounds).collect()))
     }
 
-    /// Without a range the bound is `threshold`, which is 0 if it is not said.
-    pub(super) fn bounds(&mut self, metric: &Field<'_>, which: Threshold, says: &mut Map<String, Value>) -> Option<()> {
+    /// Adds a check that is asked once an interval; its name.
+    fn check(&mut self, wish: &str, says: Map<String, Value>) -> String {
+        self.draft.check(wish, Check { says, interval: self.interval, samples: 1 })
+    }
+
+    /// Whom queries ask that are no templates.
+    pub(super) fn server(&self) -> String {
+        self.spec("metricsServer").text().unwrap_or(PROMETHEUS).to_owned()
+    }
+
+    /// What is good of a metric. Without a range the bound that `threshold` is, which is 0 if it is not said and the largest value.
+    pub(super) fn bounds(&mut self, metric: &Field<'_>, bound: &'static str) -> Option<Map<String, Value>> {
         let (range, threshold) = (metric.get("thresholdRange"), metric.get("threshold"));
         let bounds = if range.is_there() {
-            self.notes.say(&threshold, Fate::NotNeeded, "thresholdRange goes before it");
+            self.notes.say(&threshold, NotNeeded, "thresholdRange goes before it");
             vec![("max", range.get("max")), ("min", range.get("min"))]
         } else {
-            let bound = if which == Threshold::Max { "max" } else { "min" };
-            if which == Threshold::Min {
-                self.notes.say(&threshold, Fate::Imported, "min of the check");
+            if bound == "min" {
+                self.notes.say(&threshold, Imported, "min of the check");
             }
             vec![(bound, threshold.clone())]
         };
-        for (bound, field) in &bounds {
+        let mut says = Map::new();
+        for (bound, field) in bounds {
             match field.number().and_then(number) {
-                Some(value) => drop(says.insert((*bound).to_owned(), value)),
-                None => self.notes.odd(field, "a number"),
+                Some(value) => drop(says.insert(bound.to_owned(), value)),
+                None => self.notes.odd(&field, "a number"),
             }
         }
-        if which == Threshold::Max && !range.is_there() && !threshold.is_there() {
+        if bound == "max" && !range.is_there() && !threshold.is_there() {
             says.insert("max".to_owned(), 0.into());
         }
         let value = |bound: &str| says.get(bound).and_then(Value::as_f64);
         match (value("min"), value("max")) {
-            (None, None) => self.notes.say(metric, Fate::NotUnderstood, "every value is good without a min or a max"),
+            (None, None) => self.notes.say(metric, NotUnderstood, "every value is good without a min or a max"),
             (Some(min), Some(max)) if min > max => self.notes.odd(metric, "a min that is not above max"),
-            (Some(_), _) | (_, Some(_)) => return Some(()),
+            (Some(_), _) | (_, Some(_)) => return Some(says),
         }
         None
     }
 
     /// The query of the template that a metric refers to, and who answers it.
-    fn template(&mut self, metric: &Field<'_>, reference: &Field<'_>, used: &mut Used) -> Option<(String, String)> {
+    fn template(&mut self, metric: &Field<'_>, reference: &Field<'_>) -> Option<(String, String)> {
         let name = reference.get("name").text().unwrap_or_default();
         let namespace = reference.get("namespace").text().unwrap_or(&self.document.namespace);
-        let is_it = |d: &&Document| {
-            d.group() == super::GROUP && d.kind == "MetricTemplate" && d.name == name && d.namespace == namespace
-        };
+        let key = ("MetricTemplate".to_owned(), namespace.to_owned(), name.to_owned());
+        let is_it = |d: &&Document| Tool::Flagger.owns(&d.api_version) && d.key() == key;
         let Some(template) = self.input.documents.iter().find(is_it) else {
             let text = format!(
                 "the MetricTemplate {namespace}/{name} is not among the files: import it together with this one"
             );
-            self.notes.say(metric, Fate::NotUnderstood, text);
-            return None;
+            return self.notes.refuse(metric, NotUnderstood, text);
         };
-        let notes: &mut Notes = used.entry((namespace.to_owned(), name.to_owned())).or_default();
-        let kind = template.at("/spec/provider/type");
-        if !matches!(kind.text(), Some("prometheus") | None) {
-            let text = "providers other than Prometheus are not built; ask them by a webhook (docs/checks.md)";
-            notes.say(&template.at("/spec"), Fate::NotBuilt, text);
-            self.notes.say(metric, Fate::NotBuilt, text);
-            return None;
+        let notes = self.shared.used.entry(key).or_default();
+        if !matches!(template.spec("provider/type").text(), Some("prometheus") | None) {
+            notes.say(&template.at("/spec"), NotBuilt, OTHER_PROVIDER);
+            return self.notes.refuse(metric, NotBuilt, OTHER_PROVIDER);
         }
-        let url = template.at("/spec/provider/address").text().unwrap_or(PROMETHEUS).to_owned();
-        let query = template.at("/spec/query").text().unwrap_or_default();
-        Some((self.query(metric, query)?, url))
+        let url = template.spec("provider/address").text().unwrap_or(PROMETHEUS).to_owned();
+        Some((self.query(metric, template.spec("query").text().unwrap_or_default())?, url))
     }
 
     /// The query with what Flagger puts into it. The target is the new version's Deployment here.
     fn query(&mut self, metric: &Field<'_>, query: &str) -> Option<String> {
         let names = |field: &str| self.spec(field).text().unwrap_or(&self.draft.target).to_owned();
-        let mut known = BTreeMap::from([
-            ("name".to_owned(), self.document.name.clone()),
-            ("namespace".to_owned(), self.draft.namespace.clone()),
-            ("target".to_owned(), self.candidate()),
-            ("service".to_owned(), self.service()),
-            ("ingress".to_owned(), names("ingressRef/name")),
-            ("route".to_owned(), names("routeRef/name")),
-            ("interval".to_owned(), metric.get("interval").text().unwrap_or("1m").to_owned()),
-        ]);
+        let known = [
+            ("name", self.document.name.clone()),
+            ("namespace", self.draft.namespace.clone()),
+            ("target", self.candidate()),
+            ("service", self.service()),
+            ("ingress", names("ingressRef/name")),
+            ("route", names("routeRef/name")),
+            ("interval", metric.get("interval").text().unwrap_or("1m").to_owned()),
+        ];
+        let mut known: BTreeMap<String, String> = known.map(|(name, value)| (name.to_owned(), value)).into();
         for (key, value) in metric.get("templateVariables").entries() {
             known.insert(format!("variables.{key}"), value.words().unwrap_or_default());
         }
-        match rendered(query, &known) {
-            Ok(query) => {
-                if self.draft.kind == TargetKind::DaemonSet {
-                    for field in ["query", "templateRef"] {
-                        self.notes.say(&metric.get(field), Fate::Differs, SAME_PODS);
-                    }
-                }
-                return Some(query);
+        let rendered = rendered(query, &known);
+        match &rendered {
+            Ok(_) if self.draft.kind == TargetKind::DaemonSet => {
+                ["query", "templateRef"]
+                    .iter()
+                    .for_each(|field| self.notes.say(&metric.get(field), Differs, SAME_PODS));
             }
+            Ok(_) => {}
             Err(what) => {
                 let text = format!(
                     "its query is not imported: {what}; a query has at most {LONGEST} characters, and knows name, namespace, \
                                     target, service, ingress, route, interval and variables.NAME"
                 );
-                self.notes.say(metric, Fate::NotUnderstood, text);
+                self.notes.say(metric, NotUnderstood, text);
             }
         }
-        None
+        rendered.ok()
     }
 
     /// What the new version is called while it is one. Whoever rolls out a Service has written the ending into the query.
@@ -186,26 +173,8 @@ impl Canary<'_> {
     }
 
     /// A webhook that judges.
-    pub(super) fn webhook(&mut self, hook: &Field<'_>, providers: &mut Providers) -> Option<String> {
-        let call = self.has_room(hook).then(|| call(hook, providers, &mut self.notes))??;
-        let says = Map::from_iter([("webhook".to_owned(), call)]);
-        let name = hook.get("name").text().unwrap_or("webhook");
-        Some(self.draft.check(name, Check { says, interval: self.interval, samples: 1 }))
+    pub(super) fn webhook(&mut self, hook: &Field<'_>) -> Option<String> {
+        let call = self.draft.has_room(hook, &mut self.notes).then(|| self.call(hook))??;
+        Some(self.check(hook.get("name").text().unwrap_or("webhook"), Map::from_iter([("webhook".to_owned(), call)])))
     }
-
-    /// Whether there is room for one more check; if not, that is said of what would be one.
-    fn has_room(&mut self, field: &Field<'_>) -> bool {
-        let room = !self.draft.is_full();
-        if !room {
-            self.notes.say(field, Fate::NotBuilt, TOO_MANY);
-        }
-        room
-    }
-}
-
-/// What `threshold` of a metric is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Threshold {
-    Max,
-    Min,
 }

@@ -1,9 +1,10 @@
 //! Webhooks of a Canary that are not asked at each interval: before a step, and the others.
 
-use super::fields::HOOK;
+use super::texts::HOOK;
 use super::{Canary, Router, TRAFFIC_INCREASE};
-use crate::draft::{Gates, Phase, Providers};
-use crate::fields::{Fate, Notes};
+use crate::draft::{BY_PODS, Gates, Phase, Providers, sparse};
+use crate::fields::FieldOutcome::{Differs, Imported, NotBuilt};
+use crate::fields::Notes;
 use crate::input::Field;
 use serde_json::{Map, Value, json};
 
@@ -12,21 +13,17 @@ const MOST_HOOKS: usize = 10;
 
 impl Canary<'_> {
     /// Webhooks that are neither asked at each interval nor hold a step.
-    pub(super) fn hooks(&mut self, providers: &mut Providers) {
+    pub(super) fn hooks(&mut self) {
         let mut names = Vec::new();
-        for hook in self.webhooks() {
-            match hook.get("type").text().unwrap_or("rollout") {
+        for (hook, kind) in self.webhooks() {
+            match kind {
                 "rollout" | "rollback" | "confirm-rollout" | "confirm-promotion" | TRAFFIC_INCREASE => {}
                 "pre-rollout" if matches!(self.router, Router::Replicas | Router::Pods) => {
-                    self.notes.say(
-                        &hook,
-                        Fate::NotBuilt,
-                        "by pods nobody can try the new version before users meet it",
-                    );
+                    self.notes.say(&hook, NotBuilt, BY_PODS);
                 }
-                "pre-rollout" => names.extend(self.webhook(&hook, providers)),
-                "event" => self.told(&hook, &[], providers),
-                "post-rollout" => self.told(&hook, &["ended"], providers),
+                "pre-rollout" => names.extend(self.webhook(&hook)),
+                "event" => self.tell(&hook, &[]),
+                "post-rollout" => self.tell(&hook, &["ended"]),
                 _ => self.notes.odd(&hook, "a type that Flagger has"),
             }
         }
@@ -35,34 +32,30 @@ impl Canary<'_> {
         }
         // Flagger asks these in each of its phases.
         names.extend(self.rollbacks.iter().cloned());
-        let expose = Map::from_iter([("preview".to_owned(), json!("fullSize"))]);
-        let before =
-            Phase { wish: "pre-rollout".to_owned(), expose, soak: self.interval, checks: names, ..Phase::default() };
-        self.draft.phases.insert(0, before);
+        let (wish, soak) = ("pre-rollout".to_owned(), self.interval);
+        self.draft.phases.insert(0, Phase { wish, soak, checks: names, ..Phase::preview() });
     }
 
     /// A webhook that is told how a run fares; of everything, or of these events.
-    fn told(&mut self, hook: &Field<'_>, events: &[&str], providers: &mut Providers) {
+    fn tell(&mut self, hook: &Field<'_>, events: &[&str]) {
         if self.draft.hooks.len() >= MOST_HOOKS {
-            self.notes.say(hook, Fate::NotBuilt, format!("a rollout has at most {MOST_HOOKS} hooks"));
-            return;
+            return self.notes.say(hook, NotBuilt, format!("a rollout has at most {MOST_HOOKS} hooks"));
         }
-        let Some(call) = call(hook, providers, &mut self.notes) else { return };
-        self.notes.say(&hook.get("url"), Fate::Differs, HOOK);
-        self.notes.say(&hook.get("type"), Fate::Imported, "spec.hooks");
-        self.notes.say(&hook.get("name"), Fate::Imported, "the name of the hook and of its provider");
+        let Some(call) = self.call(hook) else { return };
+        self.notes.say(&hook.get("url"), Differs, HOOK);
+        self.notes.say(&hook.get("type"), Imported, "spec.hooks");
+        self.notes.say(&hook.get("name"), Imported, "the name of the hook and of its provider");
         self.draft.hook(hook.get("name").text().unwrap_or("webhook"), call, events);
     }
 
     /// Webhooks that hold a step: one for each.
-    pub(super) fn gates(&mut self, providers: &mut Providers) {
-        for hook in self.webhooks() {
+    pub(super) fn gates(&mut self) {
+        for (hook, kind) in self.webhooks() {
             let phases = &mut self.draft.phases;
-            let mut steps: Vec<&mut Gates> = match hook.get("type").text() {
-                Some("confirm-rollout") if phases.is_empty() => vec![&mut self.draft.promotion.before],
-                Some("confirm-rollout") => phases.iter_mut().take(1).map(|phase| &mut phase.before).collect(),
-                Some("confirm-promotion") => vec![&mut self.draft.promotion.before],
-                Some(TRAFFIC_INCREASE) => {
+            let mut steps: Vec<&mut Gates> = match kind {
+                "confirm-rollout" if !phases.is_empty() => vec![&mut phases[0].before],
+                "confirm-rollout" | "confirm-promotion" => vec![&mut self.draft.promotion.before],
+                TRAFFIC_INCREASE => {
                     let weights = phases.iter_mut().filter(|phase| phase.expose.contains_key("weight"));
                     weights.map(|phase| &mut phase.before).collect()
                 }
@@ -71,22 +64,21 @@ impl Canary<'_> {
             steps.retain(|gates| !gates.contains_key("webhook"));
             if steps.is_empty() {
                 let text = "one webhook stands before a step, and there is one, or there is no such step";
-                self.notes.say(&hook, Fate::NotBuilt, text);
-                continue;
-            }
-            if let Some(call) = call(&hook, providers, &mut self.notes) {
+                self.notes.say(&hook, NotBuilt, text);
+            } else if let Some(call) = call(&hook, &mut self.shared.providers, &mut self.notes) {
                 steps.into_iter().for_each(|gates| drop(gates.insert("webhook".to_owned(), call.clone())));
             }
         }
     }
+
+    /// How a webhook is asked.
+    pub(super) fn call(&mut self, hook: &Field<'_>) -> Option<Value> {
+        call(hook, &mut self.shared.providers, &mut self.notes)
+    }
 }
 
-/// How a webhook is asked.
-pub(super) fn call(hook: &Field<'_>, providers: &mut Providers, notes: &mut Notes) -> Option<Value> {
-    let Some(url) = hook.get("url").text().filter(|url| !url.is_empty()) else {
-        notes.odd(hook, "a url");
-        return None;
-    };
+fn call(hook: &Field<'_>, providers: &mut Providers, notes: &mut Notes) -> Option<Value> {
+    let url = notes.wanted(hook, hook.get("url").text().filter(|url| !url.is_empty()), "a url")?;
     let provider = providers.named("webhook", url, hook.get("name").text().unwrap_or("webhook"));
     let mut metadata = Map::new();
     for (key, value) in hook.get("metadata").entries() {
@@ -95,9 +87,5 @@ pub(super) fn call(hook: &Field<'_>, providers: &mut Providers, notes: &mut Note
             None => notes.odd(&value, "at most 32 texts of at most 1024 characters"),
         }
     }
-    let mut call = json!({"provider": provider});
-    if !metadata.is_empty() {
-        call["metadata"] = metadata.into();
-    }
-    Some(call)
+    Some(sparse(json!({"provider": provider, "metadata": metadata})))
 }

@@ -1,8 +1,10 @@
 //! The VirtualService and the DestinationRule that Flagger makes from a Canary: here they are manifests in Git.
 
 use super::Canary;
+use crate::draft::{object, sparse};
 use crate::input::Field;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+use tidegate_controller::manifest::object::Kind;
 
 /// What the Canary says of the one route, in Istio's own words.
 const OF_ROUTE: [&str; 5] = ["match", "timeout", "retries", "corsPolicy", "headers"];
@@ -11,37 +13,28 @@ impl Canary<'_> {
     /// The VirtualService, which sends everything to the Service.
     pub(super) fn virtual_service(&self, name: &str) -> Value {
         let service = self.spec("service");
-        let mut spec = Map::new();
-        if !service.get("delegation").is_true() {
-            let texts = |field: &str| -> Vec<String> {
-                service.get(field).items().iter().filter_map(|item| item.text().map(str::to_owned)).collect()
-            };
-            let (mut hosts, mut gateways) = (texts("hosts"), texts("gateways"));
-            if !hosts.iter().any(|host| host == name || host == "*") {
-                hosts.push(name.to_owned());
-            }
-            if gateways.is_empty() {
-                gateways.push("mesh".to_owned());
-            }
-            spec.insert("hosts".to_owned(), hosts.into());
-            spec.insert("gateways".to_owned(), gateways.into());
+        let is_delegate = service.get("delegation").is_true();
+        let texts = |field: &str| -> Vec<String> {
+            let items = service.get(field).items().into_iter().filter(|_| !is_delegate);
+            items.filter_map(|item| item.text().map(str::to_owned)).collect()
+        };
+        let (mut hosts, mut gateways) = (texts("hosts"), texts("gateways"));
+        if !is_delegate && !hosts.iter().any(|host| host == name || host == "*") {
+            hosts.push(name.to_owned());
         }
-        let mut route = Map::new();
-        let said = OF_ROUTE.into_iter().map(|key| (key, service.get(key))).filter(|(_, field)| field.is_there());
-        route.extend(said.map(|(key, field)| (key.to_owned(), field.value())));
-        let rewrite = ["uri", "authority"].into_iter().map(|key| (key, service.get("rewrite").get(key)));
-        let rewrite: Map<String, Value> =
-            rewrite.filter(|(_, field)| field.is_there()).map(|(key, field)| (key.to_owned(), field.value())).collect();
+        if !is_delegate && gateways.is_empty() {
+            gateways.push("mesh".to_owned());
+        }
+        let mut route = service.only(&OF_ROUTE);
+        let rewrite = service.get("rewrite").only(&["uri", "authority"]);
         if !rewrite.is_empty() {
             route.insert("rewrite".to_owned(), rewrite.into());
         }
-        let mut destination = json!({"host": name});
-        if self.names_port() {
-            destination["port"] = json!({"number": service.get("port").count().unwrap_or(80)});
-        }
+        let port = self.names_port().then(|| json!({"number": service.get("port").count().unwrap_or(80)}));
+        let destination = sparse(json!({"host": name, "port": port}));
         route.insert("route".to_owned(), json!([{"destination": destination}]));
-        spec.insert("http".to_owned(), json!([route]));
-        json!({"apiVersion": ISTIO, "kind": "VirtualService", "metadata": self.metadata(name), "spec": spec})
+        let spec = json!({"hosts": hosts, "gateways": gateways, "http": [route]});
+        object(Kind::VirtualService, self.metadata(name), sparse(spec))
     }
 
     /// Whether Flagger names the port: a Service with one port needs none, and what is live is to be as the file says.
@@ -57,9 +50,6 @@ impl Canary<'_> {
         let policy = self.spec("service/trafficPolicy");
         let metadata = json!({"name": name, "namespace": self.draft.namespace});
         let spec = json!({"host": name, "trafficPolicy": policy.value()});
-        let rule = json!({"apiVersion": ISTIO, "kind": "DestinationRule", "metadata": metadata, "spec": spec});
-        policy.is_there().then_some(rule)
+        policy.is_there().then(|| object(Kind::DestinationRule, metadata, spec))
     }
 }
-
-const ISTIO: &str = "networking.istio.io/v1";

@@ -1,7 +1,9 @@
 //! The Service, and the HTTPRoute or TraefikService, that Flagger makes from a Canary: here they are manifests in Git.
 
 use super::{Canary, Router};
-use crate::fields::Fate;
+use crate::draft::{object, sparse};
+use crate::fields::FieldOutcome::{self, Differs, DoneOtherwise, NotBuilt, NotNeeded};
+use crate::header::matched;
 use crate::input::Field;
 use serde_json::{Map, Value, json};
 use tidegate_controller::manifest::desired::TargetKind;
@@ -11,174 +13,144 @@ use tidegate_controller::manifest::object::Kind;
 const OF_SERVICE: [&str; 8] =
     ["port", "portName", "targetPort", "appProtocol", "trafficDistribution", "headless", "apex", "portDiscovery"];
 /// What it says of the route: which routers take it, and what is said of it with the others.
-const OF_ROUTE: [(&str, &[Router], Fate, &str); 13] = [
-    ("timeout", BOTH, Fate::NotBuilt, NO_ROUTE),
-    ("hosts", BOTH, Fate::NotBuilt, NO_ROUTE),
-    ("match", BOTH, Fate::NotBuilt, NO_ROUTE),
-    ("rewrite", BOTH, Fate::NotBuilt, NO_ROUTE),
-    ("headers", BOTH, Fate::NotBuilt, NO_ROUTE),
-    ("backendTimeout", &[Router::Gateway], Fate::NotBuilt, "for HTTPRoutes alone, and this router has none"),
-    ("gatewayRefs", &[Router::Gateway], Fate::NotBuilt, "for HTTPRoutes alone, and this router has none"),
-    ("mirror", &[Router::Gateway], Fate::NotBuilt, "for HTTPRoutes alone, and this router has none"),
-    (
-        "gateways",
-        &[Router::Istio],
-        Fate::NotBuilt,
-        "gateways of Istio; name one of the Gateway API in the HTTPRoute's parentRefs",
-    ),
-    ("delegation", &[Router::Istio], Fate::NotBuilt, "for Istio's VirtualServices alone"),
-    ("trafficPolicy", &[Router::Istio], Fate::DoneOtherwise, MESH),
-    ("retries", &[Router::Istio], Fate::DoneOtherwise, MESH),
-    ("corsPolicy", &[Router::Istio], Fate::DoneOtherwise, MESH),
+const OF_ROUTE: [(&str, &[Router], FieldOutcome, &str); 13] = [
+    ("timeout", BOTH, NotBuilt, NO_ROUTE),
+    ("hosts", BOTH, NotBuilt, NO_ROUTE),
+    ("match", BOTH, NotBuilt, NO_ROUTE),
+    ("rewrite", BOTH, NotBuilt, NO_ROUTE),
+    ("headers", BOTH, NotBuilt, NO_ROUTE),
+    ("backendTimeout", &[Router::Gateway], NotBuilt, NO_HTTP_ROUTE),
+    ("gatewayRefs", &[Router::Gateway], NotBuilt, NO_HTTP_ROUTE),
+    ("mirror", &[Router::Gateway], NotBuilt, NO_HTTP_ROUTE),
+    ("gateways", &[Router::Istio], NotBuilt, GATEWAYS),
+    ("delegation", &[Router::Istio], NotBuilt, "for Istio's VirtualServices alone"),
+    ("trafficPolicy", &[Router::Istio], DoneOtherwise, MESH),
+    ("retries", &[Router::Istio], DoneOtherwise, MESH),
+    ("corsPolicy", &[Router::Istio], DoneOtherwise, MESH),
 ];
 const BOTH: &[Router] = &[Router::Gateway, Router::Istio];
 const NO_ROUTE: &str = "there is no route with this router";
+const NO_HTTP_ROUTE: &str = "for HTTPRoutes alone, and this router has none";
+const GATEWAYS: &str = "gateways of Istio; name one of the Gateway API in the HTTPRoute's parentRefs";
 const MESH: &str = "say it in an object of your mesh, beside the rollout's; it is not tied to the two versions here";
 const INGRESS: &str = "say it in the Ingress, which has to stand beside the rollout";
 const INGRESS_ROUTE: &str = "say it in the IngressRoute that leads to the TraefikService";
 
 impl Canary<'_> {
-    /// Whether such an object is among the input.
-    fn has(&self, kind: Kind, name: &str) -> bool {
-        let namespace = &self.document.namespace;
-        self.input.documents.iter().any(|d| d.manifest() == Some(kind) && d.name == name && d.namespace == *namespace)
+    /// Says the same of several fields of the service.
+    fn all(&mut self, fields: &[&str], outcome: FieldOutcome, text: &str) {
+        fields.iter().for_each(|field| self.notes.say(&self.spec(&format!("service/{field}")), outcome, text));
     }
 
-    /// Says the same of several fields of the service.
-    fn all(&mut self, fields: &[&str], fate: Fate, text: &str) {
-        for field in fields {
-            self.notes.say(&self.spec(&format!("service/{field}")), fate, text);
+    /// Whether an object is among the input, which then says these fields.
+    fn is_beside(&mut self, kind: Kind, name: &str, fields: &[&str]) -> bool {
+        let is_beside = self.beside(kind, name).is_some();
+        if is_beside {
+            self.all(fields, NotNeeded, &format!("the {kind} {name} is among the files, and says it"));
         }
+        is_beside
     }
 
     /// Makes what is not among the input.
     pub(super) fn objects(&mut self) {
         let name = self.service();
-        if self.has(Kind::Service, &name) {
-            self.all(&OF_SERVICE, Fate::NotNeeded, &format!("the Service {name} is among the files, and says it"));
-        } else if self.draft.kind == TargetKind::Service {
-            let text = format!("say it in the Service {name}: it is the target, and has to stand beside the rollout");
-            self.all(&OF_SERVICE, Fate::DoneOtherwise, &text);
-        } else if let Some(service) = self.service_object(&name) {
-            self.draft.objects.push(service);
+        if !self.is_beside(Kind::Service, &name, &OF_SERVICE) {
+            let service = self.service_object(&name);
+            self.draft.objects.extend(service);
         }
-        for (field, routers, fate, text) in OF_ROUTE {
-            let said = self.spec(&format!("service/{field}"));
-            let elsewhere = match self.router {
-                Router::Nginx => Some(INGRESS),
-                Router::Traefik => Some(INGRESS_ROUTE),
-                Router::Gateway | Router::Istio | Router::Service | Router::Replicas | Router::Pods => None,
+        for (field, routers, outcome, text) in OF_ROUTE {
+            let (outcome, text) = match self.router {
+                Router::Nginx => (DoneOtherwise, INGRESS),
+                Router::Traefik => (DoneOtherwise, INGRESS_ROUTE),
+                Router::Gateway | Router::Istio | Router::Service | Router::Replicas | Router::Pods => (outcome, text),
             };
-            if let Some(text) = elsewhere {
-                self.notes.say(&said, Fate::DoneOtherwise, text);
-            } else if !routers.contains(&self.router) {
-                self.notes.say(&said, fate, text);
+            if !routers.contains(&self.router) {
+                self.all(&[field], outcome, text);
             }
         }
         match self.router {
             Router::Gateway => self.http_route(&name),
             Router::Istio => self.mesh(&name),
-            Router::Traefik if !self.has(Kind::TraefikService, &name) => {
-                let service = self.traefik_service(&name);
-                self.draft.objects.push(service);
+            Router::Traefik if self.beside(Kind::TraefikService, &name).is_none() => {
+                // It leads everything to the Service.
+                let port = self.spec("service/port").count().unwrap_or(80);
+                let spec = json!({"weighted": {"services": [{"name": name, "port": port}]}});
+                self.draft.objects.push(object(Kind::TraefikService, self.metadata(&name), spec));
             }
             Router::Nginx | Router::Traefik | Router::Service | Router::Replicas | Router::Pods => {}
         }
     }
 
-    /// The TraefikService, which leads everything to the Service.
-    fn traefik_service(&self, name: &str) -> Value {
-        let port = self.spec("service/port").count().unwrap_or(80);
-        let spec = json!({"weighted": {"services": [{"name": name, "port": port}]}});
-        json!({"apiVersion": "traefik.io/v1alpha1", "kind": "TraefikService", "metadata": self.metadata(name), "spec": spec})
-    }
-
-    /// Says the same of all that goes into the route.
-    fn all_of_route(&mut self, fate: Fate, text: &str) {
-        for (field, ..) in OF_ROUTE {
-            self.notes.say(&self.spec(&format!("service/{field}")), fate, text);
-        }
-    }
-
     fn http_route(&mut self, name: &str) {
-        if self.has(Kind::HttpRoute, name) {
-            self.all_of_route(Fate::NotNeeded, &format!("the HTTPRoute {name} is among the files, and says it"));
-        } else if self.spec("service/gatewayRefs").items().is_empty() {
+        let fields = OF_ROUTE.map(|(field, ..)| field);
+        if self.is_beside(Kind::HttpRoute, name, &fields) {
+            return;
+        }
+        if self.spec("service/gatewayRefs").items().is_empty() {
             let text = format!("say it in the HTTPRoute {name}, which has to stand beside the rollout");
-            self.all_of_route(Fate::DoneOtherwise, &text);
+            self.all(&fields, DoneOtherwise, &text);
         } else if let Some(route) = self.route_object(name) {
             self.draft.objects.push(route);
         } else {
             let text = format!(
                 "nothing of match can be said in the HTTPRoute {name}: write it, and put it beside the rollout"
             );
-            self.all_of_route(Fate::NotBuilt, &text);
+            self.all(&fields, NotBuilt, &text);
         }
     }
 
     fn mesh(&mut self, name: &str) {
-        if self.has(Kind::DestinationRule, name) {
-            let text = format!("the DestinationRule {name} is among the files, and says it");
-            self.notes.say(&self.spec("service/trafficPolicy"), Fate::NotNeeded, text);
-        } else {
-            let rule = self.destination_rule(name);
-            self.draft.objects.extend(rule);
+        if !self.is_beside(Kind::DestinationRule, name, &["trafficPolicy"]) {
+            self.draft.objects.extend(self.destination_rule(name));
         }
-        if self.has(Kind::VirtualService, name) {
-            self.all_of_route(Fate::NotNeeded, &format!("the VirtualService {name} is among the files, and says it"));
-        } else {
-            let route = self.virtual_service(name);
-            self.draft.objects.push(route);
+        if !self.is_beside(Kind::VirtualService, name, &OF_ROUTE.map(|(field, ..)| field)) {
+            self.draft.objects.push(self.virtual_service(name));
         }
     }
 
-    pub(super) fn metadata(&self, name: &str) -> Map<String, Value> {
-        let mut metadata = Map::new();
-        metadata.insert("name".to_owned(), name.into());
-        metadata.insert("namespace".to_owned(), self.draft.namespace.clone().into());
-        for part in ["labels", "annotations"] {
-            let field = self.spec(&format!("service/apex/{part}"));
-            let texts =
-                field.entries().into_iter().filter_map(|(key, value)| Some((key.to_owned(), value.words()?.into())));
-            let texts: Map<String, Value> = texts.collect();
-            if !texts.is_empty() {
-                metadata.insert(part.to_owned(), texts.into());
-            }
-        }
-        metadata
+    pub(super) fn metadata(&self, name: &str) -> Value {
+        let texts = |part: &str| -> Map<String, Value> {
+            let entries = self.spec(&format!("service/apex/{part}")).entries();
+            entries.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value.words()?.into()))).collect()
+        };
+        let (labels, annotations) = (texts("labels"), texts("annotations"));
+        let namespace = &self.draft.namespace;
+        sparse(json!({"name": name, "namespace": namespace, "labels": labels, "annotations": annotations}))
     }
 
     fn service_object(&mut self, name: &str) -> Option<Value> {
-        let selector = self.selector();
-        let said = |field: &str| self.spec(&format!("service/{field}"));
-        let Some(port) = said("port").count().filter(|port| (1..=65_535).contains(port)) else {
-            let port = said("port");
-            self.notes.odd(&port, "a port from 1 to 65535");
-            self.all(
-                &OF_SERVICE,
-                Fate::DoneOtherwise,
-                &format!("say it in the Service {name}, which has to stand beside the rollout"),
-            );
+        if self.draft.kind == TargetKind::Service {
+            let text = format!("say it in the Service {name}: it is the target, and has to stand beside the rollout");
+            self.all(&OF_SERVICE, DoneOtherwise, &text);
+            return None;
+        }
+        let (selector, said) = (self.selector(), self.spec("service"));
+        let Some(port) = said.get("port").count().filter(|port| (1..=65_535).contains(port)) else {
+            self.notes.odd(&said.get("port"), "a port from 1 to 65535");
+            let text = format!("say it in the Service {name}, which has to stand beside the rollout");
+            self.all(&OF_SERVICE, DoneOtherwise, &text);
             return None;
         };
-        let target = match said("targetPort").count() {
+        let target = match said.get("targetPort").count() {
             Some(0) => json!(port),
             Some(number) => json!(number),
-            None => said("targetPort").text().map_or(json!(port), Value::from),
+            None => said.get("targetPort").text().map_or(json!(port), Value::from),
         };
-        let mut entry = json!({"name": said("portName").text().unwrap_or("http"), "port": port, "targetPort": target, "protocol": "TCP"});
-        if let Some(protocol) = said("appProtocol").text() {
-            entry["appProtocol"] = protocol.into();
-        }
-        let mut spec = json!({"type": "ClusterIP", "selector": selector, "ports": self.ports(entry)});
-        let said = |field: &str| self.spec(&format!("service/{field}"));
-        if said("headless").is_true() {
+        let entry = json!({
+            "name": said.get("portName").text().unwrap_or("http"),
+            "port": port,
+            "targetPort": target,
+            "protocol": "TCP",
+            "appProtocol": said.get("appProtocol").text(),
+        });
+        let mut spec = json!({"type": "ClusterIP", "selector": selector, "ports": self.ports(sparse(entry))});
+        if said.get("headless").is_true() {
             spec["clusterIP"] = "None".into();
         }
-        if let Some(distribution) = said("trafficDistribution").text() {
+        if let Some(distribution) = said.get("trafficDistribution").text() {
             spec["trafficDistribution"] = distribution.into();
         }
-        Some(json!({"apiVersion": "v1", "kind": "Service", "metadata": self.metadata(name), "spec": spec}))
+        Some(object(Kind::Service, self.metadata(name), spec))
     }
 
     /// The label by which Flagger tells pods apart: the first of three that the target selects by.
@@ -188,50 +160,37 @@ impl Canary<'_> {
             let text = format!(
                 "spec.target.name. The {kind} is not among the files: the Service selects app: {target}, which may be wrong"
             );
-            self.notes.say(&self.document.at("/spec/targetRef/name"), Fate::Differs, text);
+            self.notes.say(&self.spec("targetRef/name"), Differs, text);
             return json!({"app": self.draft.target});
         };
-        let labels = workload.at("/spec/selector/matchLabels");
+        let labels = workload.spec("selector/matchLabels");
         let first = ["app", "name", "app.kubernetes.io/name"].into_iter().find(|label| labels.get(label).is_there());
-        match first {
-            Some(label) => json!({label: labels.get(label).words()}),
-            None => labels.value(),
-        }
+        first.map_or_else(|| labels.value(), |label| json!({label: labels.get(label).words()}))
     }
 
     fn route_object(&mut self, name: &str) -> Option<Value> {
         let service = self.spec("service");
         let port = service.get("port").count().unwrap_or(80);
-        let matches: Vec<Value> = service.get("match").items().iter().filter_map(|one| self.route_match(one)).collect();
-        if matches.is_empty() && !service.get("match").items().is_empty() {
+        let said = service.get("match").items();
+        let mut matches: Vec<Value> = said.iter().filter_map(|one| self.route_match(one)).collect();
+        if said.is_empty() {
+            matches.push(json!({"path": {"type": "PathPrefix", "value": "/"}}));
+        } else if matches.is_empty() {
             return None;
         }
-        let mut rule = Map::new();
-        rule.insert(
-            "matches".to_owned(),
-            if matches.is_empty() { json!([{"path": {"type": "PathPrefix", "value": "/"}}]) } else { matches.into() },
-        );
-        let filters = self.filters(&service);
-        if !filters.is_empty() {
-            rule.insert("filters".to_owned(), filters.into());
-        }
-        let timeouts = [("request", "timeout"), ("backendRequest", "backendTimeout")];
-        let timeouts =
-            timeouts.iter().filter_map(|(ours, theirs)| Some(((*ours).to_owned(), service.get(theirs).text()?.into())));
-        let timeouts: Map<String, Value> = timeouts.collect();
-        if !timeouts.is_empty() {
-            rule.insert("timeouts".to_owned(), timeouts.into());
-        }
-        rule.insert("backendRefs".to_owned(), json!([{"name": name, "port": port}]));
-        let mut spec = Map::new();
-        spec.insert("parentRefs".to_owned(), service.get("gatewayRefs").value());
-        if !service.get("hosts").items().is_empty() {
-            spec.insert("hostnames".to_owned(), service.get("hosts").value());
-        }
-        spec.insert("rules".to_owned(), json!([rule]));
-        Some(
-            json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": self.metadata(name), "spec": spec}),
-        )
+        let text = |field: &str| service.get(field).text();
+        let rule = json!({
+            "matches": matches,
+            "filters": filters(&service),
+            "timeouts": sparse(json!({"request": text("timeout"), "backendRequest": text("backendTimeout")})),
+            "backendRefs": [{"name": name, "port": port}],
+        });
+        let spec = json!({
+            "parentRefs": service.get("gatewayRefs").value(),
+            "hostnames": service.get("hosts").list(),
+            "rules": [sparse(rule)],
+        });
+        Some(object(Kind::HttpRoute, self.metadata(name), sparse(spec)))
     }
 
     /// A match of the route; none, and named, if a part of it has no match in the Gateway API.
@@ -250,60 +209,40 @@ impl Canary<'_> {
                 let text = format!(
                     "the Gateway API has no match for its {key}; without that it would match more, so all of it is left out"
                 );
-                self.notes.say(one, Fate::NotBuilt, text);
-                return None;
+                return self.notes.refuse(one, NotBuilt, text);
             };
             made.insert(key.to_owned(), value);
         }
         Some(made.into())
     }
+}
 
-    fn filters(&self, service: &Field<'_>) -> Vec<Value> {
-        let mut filters = Vec::new();
-        let rewrite = service.get("rewrite");
-        let mut made = Map::new();
-        if let Some(host) = rewrite.get("authority").text() {
-            made.insert("hostname".to_owned(), host.into());
-        }
-        if let Some(uri) = rewrite.get("uri").text() {
-            let prefix = rewrite.get("type").text() == Some("ReplacePrefixMatch");
-            let path = if prefix {
-                json!({"type": "ReplacePrefixMatch", "replacePrefixMatch": uri})
-            } else {
-                json!({"type": "ReplaceFullPath", "replaceFullPath": uri})
-            };
-            made.insert("path".to_owned(), path);
-        }
-        if !made.is_empty() {
-            filters.push(json!({"type": "URLRewrite", "urlRewrite": made}));
-        }
-        let both = [
-            ("request", "RequestHeaderModifier", "requestHeaderModifier"),
-            ("response", "ResponseHeaderModifier", "responseHeaderModifier"),
-        ];
-        for (which, kind, key) in both {
-            let said = service.get("headers").get(which);
-            let mut made = Map::new();
-            for how in ["set", "add"] {
-                let list = said.get(how).entries();
-                let list =
-                    list.into_iter().filter_map(|(name, value)| Some(json!({"name": name, "value": value.words()?})));
-                let list: Vec<Value> = list.collect();
-                if !list.is_empty() {
-                    made.insert(how.to_owned(), list.into());
-                }
-            }
-            if !said.get("remove").items().is_empty() {
-                made.insert("remove".to_owned(), said.get("remove").value());
-            }
-            if !made.is_empty() {
-                filters.push(json!({"type": kind, key: made}));
-            }
-        }
-        let mirrors = service.get("mirror").items();
-        filters.extend(mirrors.iter().map(|mirror| json!({"type": "RequestMirror", "requestMirror": mirror.value()})));
-        filters
-    }
+/// What a route does with requests beside leading them.
+fn filters(service: &Field<'_>) -> Vec<Value> {
+    let rewrite = service.get("rewrite");
+    let is_prefix = rewrite.get("type").text() == Some("ReplacePrefixMatch");
+    let (kind, key) =
+        if is_prefix { ("ReplacePrefixMatch", "replacePrefixMatch") } else { ("ReplaceFullPath", "replaceFullPath") };
+    let path = rewrite.get("uri").text().map(|uri| json!({"type": kind, key: uri}));
+    let rewrite = sparse(json!({"hostname": rewrite.get("authority").text(), "path": path}));
+    let headers = |which: &str| {
+        let said = service.get("headers").get(which);
+        let named = |how: &str| -> Vec<Value> {
+            let entries = said.get(how).entries().into_iter();
+            entries.filter_map(|(name, value)| Some(json!({"name": name, "value": value.words()?}))).collect()
+        };
+        sparse(json!({"set": named("set"), "add": named("add"), "remove": said.get("remove").list()}))
+    };
+    let made = [
+        ("URLRewrite", "urlRewrite", rewrite),
+        ("RequestHeaderModifier", "requestHeaderModifier", headers("request")),
+        ("ResponseHeaderModifier", "responseHeaderModifier", headers("response")),
+    ];
+    let made = made.into_iter().filter(|(_, _, made)| *made != json!({}));
+    let made = made.map(|(kind, key, made)| json!({"type": kind, key: made}));
+    let mirrors = service.get("mirror").items();
+    let copied = |mirror: &Field<'_>| json!({"type": "RequestMirror", "requestMirror": mirror.value()});
+    made.chain(mirrors.iter().map(copied)).collect()
 }
 
 /// A StringMatch of Istio for paths.
@@ -322,7 +261,7 @@ fn path(field: &Field<'_>) -> Option<Value> {
 /// StringMatches of Istio by name.
 fn named(field: &Field<'_>) -> Option<Value> {
     let one = |(name, value): (&str, Field<'_>)| {
-        let made = super::matched(&value)?;
+        let made = matched(&value)?;
         let (kind, text) = match made.as_str() {
             Some(text) => ("Exact", text),
             None => ("RegularExpression", made["regex"].as_str()?),

@@ -19,7 +19,7 @@ fn what_is_live_is_imported_as_people_would_have_written_it() {
             "null",
         ];
         assert_eq!(left.into_iter().filter(|word| made.contains(word)).collect::<Vec<_>>(), [""; 0], "{made}");
-        let left_out = imported.fields.iter().filter(|told| told.path.is_empty() && told.text.contains("has it made"));
+        let left_out = imported.fields.iter().filter(|note| note.path.is_empty() && note.text.contains("has it made"));
         assert_eq!(left_out.count(), owned);
     }
 }
@@ -28,8 +28,8 @@ fn what_is_live_is_imported_as_people_would_have_written_it() {
 fn live_with(tool: Tool, text: &str, object: &str) -> (String, String) {
     let imported = imported(tool, &[("live.yaml", text)]);
     assert_eq!(told_of(&imported), [""; 0], "{}", manifests(&imported.files));
-    let said = imported.fields.into_iter().find(|told| told.path.is_empty() && told.object == object);
-    (imported.files[1].text.clone(), said.map(|told| told.text).unwrap_or_default())
+    let said = imported.fields.into_iter().find(|note| note.path.is_empty() && note.object == object);
+    (imported.files[1].text.clone(), said.map(|note| note.text).unwrap_or_default())
 }
 
 #[test]
@@ -49,10 +49,10 @@ fn a_target_that_a_tool_keeps_at_none_has_the_pods_that_run_in_its_place() {
         .split_once("  - apiVersion: apps/v1\n    kind: Deployment\n    metadata:\n      name: web-primary")
         .unwrap();
     let without = format!("{before}{}", &after[after.find("  - apiVersion: v1").unwrap()..]);
-    let told = imported(Tool::Flagger, &[("live.yaml", &without)]).fields;
+    let note = imported(Tool::Flagger, &[("live.yaml", &without)]).fields;
     assert!(
-        told.iter().any(|told| told.path == "spec.targetRef.name" && told.text.contains("say its replicas")),
-        "{told:#?}"
+        note.iter().any(|note| note.path == "spec.targetRef.name" && note.text.contains("say its replicas")),
+        "{note:#?}"
     );
     let referred = "workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n";
     let (start, rest) = MANAGED_BY_ARGO[0].1.split_once("selector: {matchLabels: {app: web}}").unwrap();

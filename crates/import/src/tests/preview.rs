@@ -21,8 +21,8 @@ fn way(imported: &Imported) -> String {
 
 /// What is said of a field of the analysis.
 fn said(imported: &Imported, field: &str) -> String {
-    let told = imported.fields.iter().find(|told| told.path == format!("spec.analysis.{field}"));
-    told.map(|told| format!("{}: {}", told.fate.words(), told.text)).unwrap_or_default()
+    let note = imported.fields.iter().find(|note| note.path == format!("spec.analysis.{field}"));
+    note.map(|note| format!("{}: {}", note.outcome.words(), note.text)).unwrap_or_default()
 }
 
 const USERS: &str = "match: [{headers: {x-canary: {exact: a}}}]";
@@ -135,7 +135,7 @@ fn a_webhook_that_takes_back_is_asked_before_the_rollout_too() {
 
 #[test]
 fn a_time_that_is_cut_or_rounded_is_told() {
-    for (age, wanted, told) in [
+    for (age, wanted, note) in [
         ("99999999999", "87600h", "differs: traffic.sessionAffinity.maxAge: ten years, which is the most"),
         ("-1", "24h", "not understood: its value is left out; expected a number of seconds; it is a day"),
         ("3600", "1h", "imported: traffic.sessionAffinity.maxAge"),
@@ -143,11 +143,14 @@ fn a_time_that_is_cut_or_rounded_is_told() {
         let imported =
             canary("istio", &format!("stepWeight: 10\n    sessionAffinity: {{cookieName: a, maxAge: {age}}}"));
         assert!(imported.files[0].text.contains(&format!("maxAge: {wanted}\n")), "{}", imported.files[0].text);
-        assert_eq!(said(&imported, "sessionAffinity.maxAge"), told);
+        assert_eq!(said(&imported, "sessionAffinity.maxAge"), note);
     }
     let imported = canary("istio", "stepWeight: 10").fields;
-    assert!(imported.iter().all(|told| !told.text.contains("whole seconds")));
+    assert!(imported.iter().all(|note| !note.text.contains("whole seconds")));
     let text = CANARY[0].1.replacen("interval: 30s\n", "interval: 30.5s\n", 1);
-    let told = super::imported(Tool::Flagger, &[("a.yaml", &text), CANARY[1]]).fields;
-    assert!(told.iter().any(|told| told.fate == Fate::Differs && told.text == "times are whole seconds here: 31s"));
+    let note = super::imported(Tool::Flagger, &[("a.yaml", &text), CANARY[1]]).fields;
+    assert!(
+        note.iter()
+            .any(|note| note.outcome == FieldOutcome::Differs && note.text == "times are whole seconds here: 31s")
+    );
 }

@@ -3,13 +3,13 @@
 use super::*;
 
 /// A Canary with these fields, imported with that flag: the rollout's file, and what is said of its provider.
-fn of_provider(fields: &str, flag: Option<&str>) -> (String, Option<Told>) {
+fn of_provider(fields: &str, flag: Option<&str>) -> (String, Option<Note>) {
     let text = format!(
         "apiVersion: flagger.app/v1beta1\nkind: Canary\nmetadata: {{name: web, namespace: shop}}\nspec:\n  \
          targetRef: {{kind: Deployment, name: web}}\n{fields}"
     );
     let imported = converted(Tool::Flagger, &bytes(&[("a.yaml", &text)]), "default", flag).unwrap();
-    let mut said = imported.fields.into_iter().filter(|told| told.path == "spec.provider");
+    let mut said = imported.fields.into_iter().filter(|note| note.path == "spec.provider");
     let first = said.next();
     assert_eq!(said.next(), None, "told once");
     (imported.files[0].text.clone(), first)
@@ -42,17 +42,17 @@ fn a_provider_that_is_not_named_is_told_with_what_it_is_taken_for() {
     ] {
         let (made, said) = of_provider(&format!("{fields}{BY_WEIGHT}"), flag);
         assert!(made.contains(&format!("  traffic:\n    {router}\n")), "{made}");
-        let place = |told: &Told| (told.fate, told.line, told.text.clone());
+        let place = |note: &Note| (note.outcome, note.line, note.text.clone());
         match (said.as_ref().map(place), wanted) {
-            (Some((fate, line, text)), Some(wanted)) => {
-                assert!(fate == Fate::Differs && line >= 4 && text.contains(wanted), "{text}");
+            (Some((outcome, line, text)), Some(wanted)) => {
+                assert!(outcome == FieldOutcome::Differs && line >= 4 && text.contains(wanted), "{text}");
             }
             (said, wanted) => assert!(said.is_none() && wanted.is_none(), "{said:?}"),
         }
     }
     let daemons = DAEMONS[0].1.replace("  provider: gatewayapi:v1\n", "");
-    let told = imported(Tool::Flagger, &[("a.yaml", &daemons)]).fields;
-    assert!(told.iter().all(|told| told.path != "spec.provider"), "nothing splits requests: {told:#?}");
+    let note = imported(Tool::Flagger, &[("a.yaml", &daemons)]).fields;
+    assert!(note.iter().all(|note| note.path != "spec.provider"), "nothing splits requests: {note:#?}");
 }
 
 /// What leads users past the new route stays as it is when the Canary goes.
@@ -70,8 +70,8 @@ fn what_a_provider_leaves_that_leads_users_elsewhere_is_told() {
         ("knative", ""),
     ] {
         let fields = format!("  service: {{port: 80}}\n{BY_WEIGHT}");
-        let named = of_provider(&format!("  provider: {provider}\n{fields}"), None).1.map(|told| told.text);
-        let flagged = of_provider(&fields, Some(provider)).1.map(|told| told.text);
+        let named = of_provider(&format!("  provider: {provider}\n{fields}"), None).1.map(|note| note.text);
+        let flagged = of_provider(&fields, Some(provider)).1.map(|note| note.text);
         for text in [named, flagged].map(Option::unwrap_or_default) {
             let left = format!("Flagger's {kind} stays, and leads users past that route");
             assert_eq!(text.contains("stays"), !kind.is_empty(), "{text}");

@@ -25,11 +25,11 @@ fn a_query_that_is_refused_is_told() {
         ),
     ] {
         let imported = with(tool, file, from, to);
-        let [RefusedCheck { file, check, why: told }] = imported.refused.as_slice() else { panic!("{imported:#?}") };
+        let [RefusedCheck { file, check, why: note }] = imported.refused.as_slice() else { panic!("{imported:#?}") };
         assert_eq!((file.as_str(), check.as_str()), (imported.files[0].path.as_str(), "errors"));
-        assert!(told.starts_with(why), "{told}");
+        assert!(note.starts_with(why), "{note}");
         let said = told_of(&imported);
-        assert!(said.len() == 1 && said[0].contains(told), "{said:?}");
+        assert!(said.len() == 1 && said[0].contains(note), "{said:?}");
     }
     for (tool, files) in examples() {
         assert_eq!(imported(tool, &files).refused, []);
@@ -40,9 +40,9 @@ fn a_query_that_is_refused_is_told() {
 #[test]
 fn a_query_by_the_hash_that_cannot_be_read_is_told_so() {
     let imported = with(Tool::Argo, MESH[0].1, "{{args.new}}\\\"}[1m]))", "{{args.new}}\\\"}[1m])");
-    let told = imported.fields.iter().find(|told| told.text.contains("cannot be read")).unwrap();
-    assert_eq!(told.fate, Fate::NotUnderstood);
-    assert!(told.text.starts_with("its query is not imported: the query cannot be read from its end on"), "{told:?}");
+    let note = imported.fields.iter().find(|note| note.text.contains("cannot be read")).unwrap();
+    assert_eq!(note.outcome, FieldOutcome::NotUnderstood);
+    assert!(note.text.starts_with("its query is not imported: the query cannot be read from its end on"), "{note:?}");
     assert!(!imported.files[0].text.contains("errors:"), "{}", imported.files[0].text);
 }
 
@@ -54,15 +54,18 @@ fn what_flagger_asks_of_a_proxy_is_built_in_where_that_counts() {
             assert!(made.contains(&format!("{check}:\n        provider: main\n        proxy: {proxy}\n")), "{made}");
         }
     }
-    let told = imported(Tool::Flagger, INGRESS).fields;
-    let mean = told.iter().find(|told| told.path == "spec.analysis.metrics[1].name").unwrap();
-    assert!(mean.fate == Fate::Differs && mean.text.contains("the mean"), "{mean:?}");
+    let note = imported(Tool::Flagger, INGRESS).fields;
+    let mean = note.iter().find(|note| note.path == "spec.analysis.metrics[1].name").unwrap();
+    assert!(mean.outcome == FieldOutcome::Differs && mean.text.contains("the mean"), "{mean:?}");
     // Without users of the candidate ingress-nginx counts nothing of it.
     let users =
         "    match:\n      - headers: {x-canary: {exact: insider}}\n      - headers: {cookie: {exact: canary}}\n";
     let preview = with(Tool::Flagger, INGRESS[0].1, users, "");
     assert_eq!(told_of(&preview), [""; 0]);
     assert!(preview.files[0].text.contains("preview:") && !preview.files[0].text.contains("proxy:"), "{preview:#?}");
-    let said = preview.fields.iter().find(|told| told.path == "spec.analysis.metrics[0]").unwrap();
-    assert!(said.fate == Fate::NotBuilt && said.text.starts_with("nobody is let in before all are"), "{said:?}");
+    let said = preview.fields.iter().find(|note| note.path == "spec.analysis.metrics[0]").unwrap();
+    assert!(
+        said.outcome == FieldOutcome::NotBuilt && said.text.starts_with("nobody is let in before all are"),
+        "{said:?}"
+    );
 }

@@ -24,8 +24,8 @@ fn flat(text: &str) -> String {
 
 /// What is said of a field.
 fn said(imported: &Imported, path: &str) -> String {
-    let told = imported.fields.iter().find(|told| told.path == path);
-    told.map(|told| format!("{}: {}", told.fate.words(), told.text)).unwrap_or_default()
+    let note = imported.fields.iter().find(|note| note.path == path);
+    note.map(|note| format!("{}: {}", note.outcome.words(), note.text)).unwrap_or_default()
 }
 
 #[test]
@@ -70,10 +70,13 @@ fn users_by_annotations_of_the_canary_ingress_are_let_in_with_the_first_phase() 
         let imported = with(annotations, steps);
         let made = flat(&imported.files[0].text);
         assert!(made.contains(&format!("expose: {exposed}")), "{made}");
-        let told =
-            imported.fields.iter().filter(|told| told.path.starts_with(nginx) && told.path.contains("canary-by"));
-        let told: Vec<Fate> = told.map(|told| told.fate).collect();
-        assert!(!told.is_empty() && told.iter().all(|fate| *fate == Fate::Imported), "{annotations}: {told:?}");
+        let note =
+            imported.fields.iter().filter(|note| note.path.starts_with(nginx) && note.path.contains("canary-by"));
+        let note: Vec<FieldOutcome> = note.map(|note| note.outcome).collect();
+        assert!(
+            !note.is_empty() && note.iter().all(|outcome| *outcome == FieldOutcome::Imported),
+            "{annotations}: {note:?}"
+        );
     }
     let none = with("additionalIngressAnnotations: {canary-by-header: X-Canary}", "{pause: {}}");
     let text = said(&none, &format!("{nginx}.additionalIngressAnnotations.canary-by-header"));
@@ -83,18 +86,18 @@ fn users_by_annotations_of_the_canary_ingress_are_let_in_with_the_first_phase() 
 /// It has another name than that of a run, and goes before it.
 #[test]
 fn argos_canary_ingress_is_told_with_the_command_that_deletes_it() {
-    let told = |field: &str, ingresses: &str| {
+    let note = |field: &str, ingresses: &str| {
         let routing = format!("trafficRouting: {{nginx: {{{field}: {ingresses}}}}}");
         let imported = canary(&format!("{routing}\n      steps: [{{setWeight: 5}}]"), "");
         said(&imported, &format!("spec.strategy.canary.trafficRouting.nginx.{field}"))
     };
-    let one = told("stableIngress", "front");
+    let one = note("stableIngress", "front");
     assert!(one.starts_with("differs: spec.traffic.nginx. Argo's canary Ingress stays"), "{one}");
     assert!(one.contains("deleted, kubectl --namespace shop delete ingress web-front-canary (docs"), "{one}");
-    let all = told("stableIngresses", "[front, back]");
+    let all = note("stableIngresses", "[front, back]");
     assert!(all.starts_with("differs: spec.traffic.nginx: the first of them; a rollout splits one. Argo's"), "{all}");
     assert!(all.contains("delete ingress web-front-canary web-back-canary (docs"), "{all}");
-    assert_eq!(told("stableIngress", "\"$(reboot)\""), "imported: spec.traffic.nginx", "no command has that in it");
+    assert_eq!(note("stableIngress", "\"$(reboot)\""), "imported: spec.traffic.nginx", "no command has that in it");
 }
 
 #[test]
@@ -110,8 +113,8 @@ fn a_deployment_that_is_referred_to_has_the_pods_that_the_rollout_says() {
         assert_eq!(told_of(&imported), [""; 0], "{}", manifests(&imported.files));
         assert!(imported.files[1].text.contains("replicas: 5\n"), "{}", imported.files[1].text);
         assert_eq!(said(&imported, "spec.replicas"), "imported: the Deployment web-d, in place of its own number");
-        let told = imported.fields.iter().find(|told| told.object == "Deployment shop/web-d").unwrap();
-        assert!(told.fate == Fate::Differs && told.text.contains("with replicas: 5"), "{told:?}");
+        let note = imported.fields.iter().find(|note| note.object == "Deployment shop/web-d").unwrap();
+        assert!(note.outcome == FieldOutcome::Differs && note.text.contains("with replicas: 5"), "{note:?}");
     }
     let alone = rollout(spec, "");
     assert_eq!(said(&alone, "spec.replicas"), "done otherwise: say it in the Deployment web-d");
@@ -165,8 +168,8 @@ fn what_argo_does_beside_all_requests_is_no_phase() {
     assert!(made.contains("phases: - name: weight-100 expose: weight: 100 soak: 5m"), "{made}");
     assert!(!made.contains("headers:") && !made.contains("mirror:"), "{made}");
     for field in ["steps[1].setHeaderRoute", "steps[2].setMirrorRoute"] {
-        let told = said(&imported, &format!("spec.strategy.canary.{field}"));
-        assert_eq!(told, "not needed: all requests go to the new version by then", "{field}");
+        let note = said(&imported, &format!("spec.strategy.canary.{field}"));
+        assert_eq!(note, "not needed: all requests go to the new version by then", "{field}");
     }
 }
 
@@ -188,7 +191,7 @@ fn measured(steps: &str, metric: &str, args: &str) -> Imported {
 #[test]
 fn an_analysis_of_a_step_tolerates_fewer_values_than_it_takes() {
     let query = "provider: {prometheus: {address: \"http://p:9090\", query: 'sum(rate(e[1m]))'}}";
-    for (counts, made, told) in [
+    for (counts, made, note) in [
         ("failureLimit: 1", "max: 5 interval: 1m", "differs: left out: of one value none may be bad"),
         ("count: 3, failureLimit: 2", "minSamples: 3 failureLimit: 2 interval: 1m", "imported: failureLimit"),
         ("count: 3, failureLimit: 3", "minSamples: 3 failureLimit: 2 interval: 1m", "differs: failureLimit of the"),
@@ -201,7 +204,7 @@ fn an_analysis_of_a_step_tolerates_fewer_values_than_it_takes() {
         let rollout = flat(&imported.files[0].text);
         assert!(rollout.contains(made), "{counts}: {rollout}");
         let text = said(&imported, "spec.metrics[0].failureLimit");
-        assert!(text.starts_with(told), "{counts}: {text}");
+        assert!(text.starts_with(note), "{counts}: {text}");
     }
 }
 
@@ -222,10 +225,10 @@ fn an_analysis_beside_the_steps_tolerates_what_it_did() {
     assert!(said(&kept, path).starts_with("differs: failureLimit of the check, in each phase anew"));
     // One that no phase has the time for would tolerate all values.
     assert!(!cut.files[0].text.contains("failureLimit"), "{}", cut.files[0].text);
-    let told = said(&cut, path);
+    let note = said(&cut, path);
     assert!(
-        told.starts_with("differs: left out: each phase judges its own values, and none stays for 3, of which"),
-        "{told}"
+        note.starts_with("differs: left out: each phase judges its own values, and none stays for 3, of which"),
+        "{note}"
     );
     assert_eq!(
         said(&measured(long, &format!("failureLimit: 0, {query}"), ""), path),
@@ -240,17 +243,17 @@ fn an_address_with_arguments_is_that_of_their_values() {
     assert_eq!(known.providers["main"]["prometheus"]["url"], "http://p:9091");
     let path = "spec.metrics[0].provider.prometheus.address";
     assert!(said(&known, path).starts_with("imported"));
-    let told = said(&measured("{setWeight: 20}", metric, "{name: port}"), path);
+    let note = said(&measured("{setWeight: 20}", metric, "{name: port}"), path);
     assert!(
-        told.starts_with("differs: spec.providers of the Installation, where you have to write it: {{ args.port }}"),
-        "{told}"
+        note.starts_with("differs: spec.providers of the Installation, where you have to write it: {{ args.port }}"),
+        "{note}"
     );
 }
 
 #[test]
 fn a_pause_that_is_rounded_is_told() {
-    for (duration, told) in [("500ms", "differs: times are whole seconds here: 1s"), ("90s", ""), ("\"30\"", "")] {
+    for (duration, note) in [("500ms", "differs: times are whole seconds here: 1s"), ("90s", ""), ("\"30\"", "")] {
         let imported = canary(&format!("steps: [{{setWeight: 20}}, {{pause: {{duration: {duration}}}}}]"), "");
-        assert_eq!(said(&imported, "spec.strategy.canary.steps[1].pause.duration"), told);
+        assert_eq!(said(&imported, "spec.strategy.canary.steps[1].pause.duration"), note);
     }
 }

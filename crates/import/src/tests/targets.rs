@@ -8,7 +8,7 @@ fn imported_with(files: &[(&str, &str)], from: &str, to: &str, field: &str) -> (
     assert_ne!(text, files[0].1, "{from}");
     let imported = imported(Tool::Flagger, &[("a.yaml", &text)]);
     assert_eq!(told_of(&imported), [""; 0], "{}", manifests(&imported.files));
-    let said = imported.fields.iter().find(|told| told.path == field).map(|told| told.text.clone());
+    let said = imported.fields.iter().find(|note| note.path == field).map(|note| note.text.clone());
     (imported.files[0].text.clone(), said.unwrap_or_default())
 }
 
@@ -72,10 +72,10 @@ fn discovered(service: &str, containers: &str) -> (String, String) {
         assert_eq!(port["protocol"], "TCP");
         format!("{}:{}:{}", port["name"], port["port"], port["targetPort"]).replace('"', "")
     };
-    let said = imported.fields.into_iter().find(|told| told.path == "spec.service.portDiscovery").unwrap();
+    let said = imported.fields.into_iter().find(|note| note.path == "spec.service.portDiscovery").unwrap();
     (
         ports.as_array().unwrap().iter().map(one).collect::<Vec<_>>().join(" "),
-        format!("{}: {}", said.fate.words(), said.text),
+        format!("{}: {}", said.outcome.words(), said.text),
     )
 }
 
@@ -109,10 +109,14 @@ fn c_28_ports_are_discovered_as_flagger_does_and_always_in_the_same_order() {
     assert_eq!(found, "http:80:82");
     assert!(said.starts_with("differs: the Service, but for http (81), tcp-a-1 (80)"), "{said}");
     // Without the Deployment nobody knows them.
-    let told = imported(Tool::Flagger, &CANARY[..1])
+    let note = imported(Tool::Flagger, &CANARY[..1])
         .fields
         .into_iter()
-        .find(|told| told.path.ends_with("portDiscovery"))
+        .find(|note| note.path.ends_with("portDiscovery"))
         .unwrap();
-    assert_eq!((told.fate, told.text.contains("not among the files")), (Fate::DoneOtherwise, true), "{told:?}");
+    assert_eq!(
+        (note.outcome, note.text.contains("not among the files")),
+        (FieldOutcome::DoneOtherwise, true),
+        "{note:?}"
+    );
 }

@@ -8,7 +8,7 @@ use crate::support::audit::Mark;
 use crate::support::cluster::{Bed, eventually};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use tidegate::import::{self, Fate, Tool};
+use tidegate::import::{self, FieldOutcome, Tool};
 use tidegate::manifest::desired::Router;
 use tidegate::plan::report::Reason;
 use tidegate::record::state::Rest;
@@ -63,8 +63,11 @@ fn imported(behind: &mut Behind) -> String {
     let namespace = behind.world.space.name.clone();
     let imported = import::converted(Tool::Flagger, &files, &namespace, None).unwrap();
     assert_eq!(imported.expected, []);
-    let lost = imported.fields.iter().filter(|told| matches!(told.fate, Fate::NotBuilt | Fate::NotUnderstood));
-    assert_eq!(lost.collect::<Vec<_>>(), Vec::<&import::Told>::new());
+    let lost = imported
+        .fields
+        .iter()
+        .filter(|note| matches!(note.outcome, FieldOutcome::NotBuilt | FieldOutcome::NotUnderstood));
+    assert_eq!(lost.collect::<Vec<_>>(), Vec::<&import::Note>::new());
     let made: Vec<(String, &str)> =
         imported.files.iter().map(|made| (format!("it/{}", made.path), made.text.as_str())).collect();
     let [web, service] = ["web", "web"].map(|name| name.parse().unwrap());
