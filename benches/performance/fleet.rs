@@ -180,6 +180,7 @@ pub(crate) fn steady(view: &GitView, rollout: &Rollout, seq: u64) -> RolloutStat
         phase: Phase::Steady { how: Rest::Initialized, since: at },
         run: None,
         last_run: None,
+        rollback: None,
         revert: None,
         deletions: Deletions::default(),
         consumed: Vec::new(),

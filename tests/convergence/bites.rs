@@ -11,9 +11,10 @@ use tidegate::manifest::desired::Layout;
 use tidegate::rules::Rule;
 
 /// The rules, and what is done instead.
-const RULES: [(Rule, &str, &str); 12] = [
+const RULES: [(Rule, &str, &str); 13] = [
     (Rule::Gates, "Gates", "steps are entered whatever their gates say"),
     (Rule::Checks, "Checks", "a check that fails takes nothing back"),
+    (Rule::LowerAtOnce, "LowerAtOnce", "a rollback in a run waits until that has ended"),
     (Rule::Refused, "Refused", "what was refused is started again"),
     (Rule::Ready, "Ready", "the candidate is exposed before it is ready"),
     (Rule::ShiftFirst, "ShiftFirst", "stable is overwritten while requests are led to it"),

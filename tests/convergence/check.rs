@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidegate::cluster::unobserved::{Unobserved, merged};
 use tidegate::manifest::ids::RolloutId;
-use tidegate::record::state::{Phase, RolloutState, Time};
+use tidegate::record::state::{Consumed, Phase, RolloutState, Time};
 use tidegate::record::store;
 use tidegate::world::kube_api::World;
 use tidegate::world::kube_api::resource::Resource;
@@ -204,6 +204,7 @@ impl Checker {
         {
             found.push(("what was refused stays refused", format!("{id}: run {} starts", run.id)));
         }
+        found.extend(rises(before, state).map(|what| ("what is said to go back goes back at once", what)));
         found.extend(self.entered(seen, before, state, now).map(|what| ("no gate is passed while it is closed", what)));
         found.extend(self.soaked(seen, before, state).map(|what| ("a soak is observed time", what)));
         found.extend(self.claimed(seen, before, state).map(|what| ("the record claims what was", what)));
@@ -494,4 +495,17 @@ impl Checker {
 
 fn place_of(rollouts: &[Seen], id: &RolloutId) -> usize {
     rollouts.iter().position(|seen| seen.id == *id).unwrap()
+}
+
+/// A run that goes on although a person said to take it back. In its last steps there is nothing left to lower.
+fn rises(before: &RolloutState, state: &RolloutState) -> Option<String> {
+    let run = before.run.as_ref().filter(|_| !matches!(before.phase, Phase::Finalising(_)))?;
+    let known =
+        |said: &Consumed| before.consumed.iter().any(|known| (&known.path, &known.blob) == (&said.path, &said.blob));
+    let lowers =
+        |said: &&Consumed| said.void.is_none() && matches!(said.action.as_str(), "abort" | "rollback") && !known(said);
+    let said = state.consumed.iter().find(lowers)?;
+    let goes_on =
+        state.run.as_ref().is_some_and(|open| open.id == run.id) && !matches!(state.phase, Phase::Reverting { .. });
+    goes_on.then(|| format!("{}: run {} goes on after {}", state.metadata, run.id, said.path))
 }

@@ -8,6 +8,7 @@ use chrono::TimeDelta;
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, VecDeque};
 use tidegate::manifest::ids::{RolloutId, RunId};
+use tidegate::record::history;
 use tidegate::record::state::{Outcome, Phase, Position, RolloutState, Serving, Time};
 use tidegate::world::kube_api::World;
 use tidegate::world::kube_api::resource::Resource;
@@ -275,6 +276,10 @@ impl Player {
             }
             During::Hold => self.say(host, &run, "hold", now),
             During::Deny => self.say(host, &run, "deny", now),
+            // In an incident people say the one or the other.
+            During::Abort if self.version.is_multiple_of(2) => {
+                self.say(host, &history::served(record), "rollback", now);
+            }
             During::Abort => self.say(host, &run, "abort", now),
             During::Supersede => {
                 self.make("");

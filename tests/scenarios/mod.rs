@@ -231,6 +231,9 @@ scenarios! {
     revert_conflicts
     rights_are_missing
     rollback
+    rollback_at_return
+    rollback_in_a_run
+    rollback_further_in_a_run
     rollback_of_a_broken_file
     route_alone
     route_is_barred

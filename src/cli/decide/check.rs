@@ -8,7 +8,7 @@ use crate::manifest::desired::Plan;
 use crate::manifest::ids::{RunId, StepName};
 use crate::plan::procedure::Stage;
 use crate::plan::report::Reason;
-use crate::record::history::replaced;
+use crate::record::history::{replaced, served};
 use crate::record::posture::Split;
 use crate::record::state::{Outcome, Phase, RolloutState, Run, Serving, Time};
 use crate::record::text::{count, exposure, place, plain, since};
@@ -317,11 +317,10 @@ impl Asks<'_> {
 
     fn rollback(&self, named: Option<&RunId>) -> Found {
         let id = &self.state.metadata;
-        if let Some(run) = &self.state.run {
-            return Err(format!(
-                "run {} is open; a rollback leaves from a promoted version. To take the run back: tidegate abort {id}",
-                run.id
-            ));
+        if let Some(run) = &self.state.run
+            && let Some(found) = self.rollback_of(run, named)
+        {
+            return found;
         }
         let promoted = self.state.history.iter().filter(|past| past.outcome == Outcome::Promoted).map(|past| &past.run);
         let zero = RunId::zero();
@@ -337,17 +336,46 @@ impl Asks<'_> {
             Some(named) => return Err(format!("run {named} cannot be gone back to; these can: {names}")),
             None => *reachable.first().ok_or_else(|| format!("{id} has no earlier version to go back to"))?,
         };
-        let from = self.state.promoted.as_ref().map_or("?", |promoted| promoted.revision.short());
         let version = if *run == zero {
             "what served before the first run".to_owned()
         } else {
             format!("the version of run {run}")
         };
+        let from = self.state.promoted.as_ref().map_or("?", |promoted| promoted.revision.short());
+        let first = self.state.run.as_ref().map(|open| self.taken_back(open)).unwrap_or_default();
         let next = format!(
-            "If rollback.window still allows it, {version} comes back: prepared, then all traffic at once, \
+            "{first}If rollback.window still allows it, {version} comes back: prepared, then all traffic at once, \
              without phases or approvals. Revision {from} is refused until tidegate retry {id} or other manifests.",
         );
         Ok((run.clone(), DecisionAction::Rollback, next))
+    }
+
+    /// A rollback that takes the open run back, and leads to the version that served before it; none where another is named.
+    fn rollback_of(&self, open: &Run, named: Option<&RunId>) -> Option<Found> {
+        let served = served(self.state);
+        if named.is_some_and(|named| *named != served && *named != open.id) {
+            return None;
+        }
+        let next = if let Phase::Finalising(_) = self.state.phase {
+            let comes = "Then the version before it comes back: prepared, then all traffic at once, without phases or approvals.";
+            format!("{}{comes}", self.taken_back(open))
+        } else {
+            self.taken_back(open).trim_end().to_owned()
+        };
+        Some(Ok((served, DecisionAction::Rollback, next)))
+    }
+
+    /// What becomes of the open run first.
+    fn taken_back(&self, open: &Run) -> String {
+        let (run, id) = (&open.id, &self.state.metadata);
+        if let Phase::Finalising(_) = self.state.phase {
+            return format!("Run {run} is promoted but for its last steps, and ends first. ");
+        }
+        let revision = open.revision.short();
+        format!(
+            "Run {run} is taken back: all traffic returns to the stable version, the candidate goes, and revision {revision} is not \
+             started again before tidegate retry {id} or other manifests. "
+        )
     }
 
     fn adopt(&self, named: Option<&str>) -> Found {

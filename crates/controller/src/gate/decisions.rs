@@ -8,7 +8,7 @@ use crate::manifest::desired::Plan;
 use crate::manifest::duration::Span;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId, RunId, SetId, StepName};
-use crate::record::history::{pinned, replaced};
+use crate::record::history::{self, pinned, replaced};
 use crate::record::state::{Consumed, Phase, RolloutState, Serving, Time};
 use crate::record::text::plain;
 use std::collections::BTreeSet;
@@ -293,7 +293,11 @@ impl EvaluationInput<'_> {
         }
     }
 
+    /// Whether a rollback can name the run: the open one, or what brought stable, takes that back; others were promoted and replaced.
     fn can_go_back_to(&self, run: &RunId) -> Result<(), String> {
+        if self.record.run.is_some() && (*run == self.record.current() || *run == history::served(self.record)) {
+            return Ok(());
+        }
         let promoted = replaced(self.record, run)
             .ok_or_else(|| format!("run {run} is not in the history as one that was promoted and replaced"))?;
         if self.now > promoted.at + self.rollback_window.delta() {

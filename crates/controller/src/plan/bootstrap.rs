@@ -43,6 +43,7 @@ pub fn blank(input: &Input, rollout: &Rollout) -> RolloutState {
         phase: Phase::Initializing(StepClock::entered(input.now)),
         run: None,
         last_run: None,
+        rollback: None,
         clusters: BTreeMap::new(),
         revert: None,
         deletions: Deletions::default(),

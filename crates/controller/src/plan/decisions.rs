@@ -4,7 +4,7 @@ use super::deletions;
 use super::draft::Draft;
 use super::forward;
 use super::guard::{self, Approvals};
-use super::{proof, requests, tracked};
+use super::{proof, requests, rollback, tracked};
 use crate::gate::decisions::{self, Accepted, DecisionFile, EvaluationInput, loosens};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::duration::Span;
@@ -86,8 +86,8 @@ fn follow(draft: &mut Draft<'_>, accepted: Accepted, requested: &mut Requested) 
     match accepted.decision.action {
         DecisionAction::Adopt { .. } => requested.adopt = Some(accepted),
         DecisionAction::Delete { .. } => requested.delete.push(accepted),
-        // What that version took of Secrets has to be known before the decision is followed, or counted.
-        DecisionAction::Rollback if tracked::is_unread(draft.input, &[]) => {}
+        // What that version took of Secrets has to be known before the decision is followed, or counted; an open run goes back first.
+        DecisionAction::Rollback if draft.state.run.is_none() && tracked::is_unread(draft.input, &[]) => {}
         DecisionAction::Approve { .. }
         | DecisionAction::Skip { .. }
         | DecisionAction::Hold
@@ -171,8 +171,7 @@ fn one(draft: &mut Draft<'_>, action: &DecisionAction, reason: Option<&str>, nam
             });
         }
         DecisionAction::Abort => {
-            let said = "a person said abort";
-            draft.aborted = Some(reason.map_or_else(|| said.to_owned(), |reason| format!("{said}: {reason}")));
+            draft.aborted = Some(said("abort", reason));
         }
         DecisionAction::Retry => {
             if matches!(draft.state.phase, Phase::Failed { standing: Serving::OnCandidate, .. }) {
@@ -180,9 +179,17 @@ fn one(draft: &mut Draft<'_>, action: &DecisionAction, reason: Option<&str>, nam
             }
             history::forgive(&mut draft.state, named);
         }
+        DecisionAction::Rollback if draft.state.run.is_some() => {
+            rollback::in_run(draft, named, said("rollback", reason));
+        }
         DecisionAction::Rollback => requested.rollback = Some(named.clone()),
         DecisionAction::Adopt { .. } | DecisionAction::Delete { .. } => {}
     }
+}
+
+/// Why a run goes back that a person takes back.
+fn said(action: &str, reason: Option<&str>) -> String {
+    reason.map_or_else(|| format!("a person said {action}"), |reason| format!("a person said {action}: {reason}"))
 }
 
 fn with_run(draft: &mut Draft<'_>, change: impl FnOnce(&mut Run)) {

@@ -15,7 +15,7 @@ use super::renamed::renamed;
 use super::report::{Reason, Wait};
 use super::requests::{self, Lies};
 use super::retreat;
-use super::rollback::roll_back;
+use super::rollback;
 use super::versions;
 use crate::manifest::desired::{Plan, Revert, Rollout, Set};
 use crate::manifest::ids::{Revision, RunId};
@@ -31,9 +31,7 @@ use std::sync::Arc;
 
 /// Steady, or failed with stable serving.
 pub fn idle(draft: &mut Draft<'_>, asked: &Requested) {
-    if let Some(named) = &asked.rollback
-        && roll_back(draft, named)
-    {
+    if rollback::follow(draft, asked.rollback.as_ref()) {
         return;
     }
     if let Some(wait) = renamed(draft) {

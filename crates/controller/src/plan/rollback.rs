@@ -3,12 +3,13 @@
 use super::draft::Draft;
 use super::idle;
 use super::renamed::renamed;
-use super::tracked::{TrackedView, as_live};
+use super::tracked::{self, TrackedView, as_live};
 use super::versions;
 use crate::manifest::desired::{Plan, Rollout, Set};
 use crate::manifest::ids::{RunId, SetId};
 use crate::record::history;
-use crate::record::state::{Outcome, Promoted, Route};
+use crate::record::state::{Outcome, Phase, Promoted, Route};
+use crate::rules::{Rule, holds};
 use crate::workload::layouts;
 use std::sync::Arc;
 
@@ -20,8 +21,32 @@ struct Past {
     left: Promoted,
 }
 
+/// A rollback while a run is open is what people say to have that gone: it goes back at once, like one that is aborted, unless it is promoted but
+/// for its last steps. Where that does not lead to the version that is named, the record remembers it until the run has ended.
+pub fn in_run(draft: &mut Draft<'_>, named: &RunId, why: String) {
+    let (open, served) = (draft.state.current(), history::served(&draft.state));
+    let is_late = matches!(draft.state.phase, Phase::Finalising(_));
+    let means_stable = *named == open || *named == served;
+    if !is_late && holds(Rule::LowerAtOnce) {
+        draft.aborted = Some(why);
+    }
+    if is_late || !means_stable {
+        draft.state.rollback = Some(if *named == open { served } else { named.clone() });
+    }
+}
+
+/// Goes back to what a person has named, at rest: now, or while a run was open. Says whether nothing else is to start: a run was opened, or
+/// it has to be known first what that version took of Secrets.
+pub fn follow(draft: &mut Draft<'_>, said: Option<&RunId>) -> bool {
+    if draft.state.rollback.is_some() && tracked::is_unread(draft.input, &[]) {
+        return true;
+    }
+    let remembered = draft.state.rollback.take();
+    said.cloned().or(remembered).is_some_and(|named| roll_back(draft, &named))
+}
+
 /// Back to a promoted set, within the window; says whether a run was opened.
-pub fn roll_back(draft: &mut Draft<'_>, named: &RunId) -> bool {
+fn roll_back(draft: &mut Draft<'_>, named: &RunId) -> bool {
     match past(draft, named) {
         Ok(Past { set, plan, left }) => {
             let why = format!("rolled back to run {named}");

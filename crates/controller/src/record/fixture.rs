@@ -110,6 +110,7 @@ pub(crate) fn steady() -> RolloutState {
         phase: Phase::Steady { how: crate::record::state::Rest::Succeeded, since: time("08:00:00") },
         run: None,
         last_run: Some(EndedRun { id: run(6), decisions_at: Some(commit(0x66)) }),
+        rollback: None,
         clusters: BTreeMap::from([("home".parse().expect("a name"), cluster)]),
         revert: None,
         deletions: Deletions::default(),

@@ -125,6 +125,13 @@ pub fn replaced<'a>(state: &'a RolloutState, run: &RunId) -> Option<Replaced<'a>
     next.map(|past| Replaced { set: &past.from, names: past.names.as_ref(), at: past.ended })
 }
 
+/// The run that brought what was stable when the open run started; `0` if that was there before the first.
+#[must_use]
+pub fn served(state: &RolloutState) -> RunId {
+    let last = state.history.iter().rev().find(|past| past.outcome == Outcome::Promoted);
+    last.map_or_else(RunId::zero, |past| past.run.clone())
+}
+
 /// The targets that a record names itself, also those of versions that were replaced.
 pub fn targets(state: &RolloutState) -> impl Iterator<Item = &ObjectName> {
     let named = state.clusters.values().flat_map(|cluster| cluster.posture.naming.targets());

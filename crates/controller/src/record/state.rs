@@ -57,6 +57,9 @@ pub struct RolloutState {
     /// The id of the last run that ended, and the decisions tip when it started: late decisions name it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_run: Option<EndedRun>,
+    /// The promoted run that a person said to go back to while another was open: it is gone back to once that has ended, before all else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollback: Option<RunId>,
     /// What each cluster is allowed to be.
     #[serde(default)]
     pub clusters: BTreeMap<ClusterName, ClusterState>,

@@ -39,6 +39,8 @@ pub enum Rule {
     ShiftFirst,
     /// A check that fails takes the run back.
     Checks,
+    /// No decision that lowers waits for an exposure to rise first.
+    LowerAtOnce,
 }
 
 /// Whether a rule holds.

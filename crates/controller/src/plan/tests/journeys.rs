@@ -4,6 +4,7 @@ use super::manifests::{CANARY, HEADERS, PLAIN, PREVIEW, QUICK, REPLICAS, set, se
 use super::world::{Pods, World};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::desired::Suspend;
+use crate::manifest::ids::RunId;
 use crate::manifest::object::Kind;
 use crate::record::state::Outcome;
 use serde_json::json;
@@ -304,6 +305,47 @@ fn a_rollback_after_promotion_takes_no_phases_and_asks_nobody() {
     world.settle();
     assert!(world.waits().is_empty());
     assert!(world.proposals.is_empty());
+}
+
+#[test]
+fn c_8_a_rollback_in_a_run_takes_it_back_at_once() {
+    for names_the_open_run in [false, true] {
+        let mut world = World::new(QUICK, "1");
+        world.settle();
+        world.want(QUICK, set("2"));
+        world.settle();
+        assert_eq!(world.weight(), 10);
+        let open = world.record().run.as_ref().unwrap().id.clone();
+        world.say_of(DecisionAction::Rollback, if names_the_open_run { open } else { RunId::zero() });
+        world.settle();
+        world.pass(1);
+        assert_eq!((world.phase().as_str(), world.image("podinfo")), ("Steady", Some("app:1")), "{:#?}", world.log);
+        let record = world.record();
+        assert_eq!((record.history.last().unwrap().outcome, record.rollback.as_ref()), (Outcome::Aborted, None));
+        assert_eq!((record.refused.len(), record.consumed.last().unwrap().action.as_str()), (1, "rollback"));
+    }
+}
+
+#[test]
+fn c_8_a_rollback_in_a_run_to_an_older_version_takes_that_back_first_and_passes_no_gate() {
+    let mut world = World::new(QUICK, "1");
+    world.settle();
+    for version in ["2", "3"] {
+        world.want(QUICK, set(version));
+        world.settle();
+        if version == "2" {
+            [61, 61, 1].into_iter().for_each(|seconds| world.pass(seconds));
+        }
+    }
+    assert_eq!((world.weight(), world.image("podinfo")), (10, Some("app:2")));
+    world.say_of(DecisionAction::Rollback, RunId::zero());
+    world.settle();
+    assert_eq!(world.weight(), 0, "what is lowered waits for nothing that rises");
+    world.pass(1);
+    world.pass(1);
+    let outcomes: Vec<_> = world.record().history.iter().map(|run| run.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Promoted, Outcome::Aborted, Outcome::Promoted], "{:#?}", world.log);
+    assert_eq!((world.image("podinfo"), world.record().refused.len()), (Some("app:1"), 2));
 }
 
 #[test]

@@ -100,7 +100,12 @@ fn asked_about(state: &RolloutState) -> BTreeSet<&SetId> {
 
 /// The sets that people's decisions go back to.
 fn gone_back_to<'a>(state: &'a RolloutState, decisions: &FiledDecisions, id: &RolloutId) -> BTreeSet<&'a SetId> {
-    decisions.rollbacks(id).filter_map(|run| history::replaced(state, run)).map(|past| past.set).collect()
+    decisions
+        .rollbacks(id)
+        .chain(&state.rollback)
+        .filter_map(|run| history::replaced(state, run))
+        .map(|past| past.set)
+        .collect()
 }
 
 /// What is kept between two looks at the state branch.
