@@ -91,6 +91,7 @@ scenarios! {
     brake_at_first_sight
     brake_at_return
     brake_holds
+    brake_in_a_newer_record
     brake_reverts
     brake_while_git_is_away
     brake_without_a_record
