@@ -114,7 +114,7 @@ impl Stage {
     pub fn new(directory: &Path, at: Time) -> Result<Self, StageError> {
         let name = "installation.yaml".parse().expect("a plain name");
         let installation = installation::parse(&name, INSTALLATION.as_bytes()).map_err(StageError::Installation)?;
-        let api = KubeApi::new(at);
+        let api = KubeApi::new(*at);
         api.change(|world| {
             let served = installation.caps.namespaces().iter().map(Namespace::as_str);
             served.chain([HOME]).for_each(|namespace| world.make_namespace(namespace));

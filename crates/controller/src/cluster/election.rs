@@ -7,7 +7,6 @@
 use super::unobserved::{self, Unobserved};
 use crate::manifest::ids::CommitId;
 use crate::record::state::Time;
-use chrono::SubsecRound;
 use serde_json::Value;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -105,13 +104,23 @@ pub enum Step {
     Wait(Instant),
 }
 
+/// The highest epoch that is believed of a record: leaders change for millennia before they come to it. One at the end of what a Lease can
+/// hold would let nobody lead any more.
+const BELIEVED: u64 = 1 << 30;
+
+/// What a new epoch lies above, by those that the records name.
+#[must_use]
+pub fn floor(epochs: impl Iterator<Item = u64>) -> u64 {
+    epochs.filter(|epoch| *epoch < BELIEVED).max().unwrap_or(0)
+}
+
 /// What `me` may do, after having `seen` the Lease as it is `now`; `None`: there is no Lease.
 #[must_use]
 pub fn evaluate(seen: Option<&Seen>, me: &Contender<'_>, now: Instant) -> Step {
     let Some(Seen { view, since }) = seen else {
-        return Step::Create(me.floor.max(me.epoch.unwrap_or(0)) + 1);
+        return Step::Create(me.floor.max(me.epoch.unwrap_or(0)).saturating_add(1));
     };
-    let next = view.epoch.max(me.floor) + 1;
+    let next = view.epoch.max(me.floor).saturating_add(1);
     match &view.holder {
         None => Step::Take(next),
         Some(holder) if holder == me.identity => {
@@ -134,6 +143,12 @@ pub fn gap(view: &LeaseView, wall: Time) -> Option<Unobserved> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn an_epoch_at_the_end_of_what_a_lease_holds_is_not_believed() {
+        assert_eq!(floor([3, 8, 2_147_483_647, u64::MAX].into_iter()), 8);
+        assert_eq!(floor(std::iter::empty()), 0);
+    }
 
     fn view(holder: &str, epoch: u64) -> LeaseView {
         LeaseView::parse(&json!({"spec": {

@@ -210,7 +210,7 @@ pub(super) fn is_alarmed(view: &View, id: &RolloutId, evidence: &Evidence) -> bo
 fn in_turn<'a>(ids: BTreeSet<RolloutId>, phase: impl Fn(&RolloutId) -> Option<&'a Phase>) -> Vec<RolloutId> {
     let since = |id: &RolloutId| match phase(id) {
         Some(Phase::Waiting { at: None, since, .. }) => *since,
-        Some(_) | None => Time::MAX_UTC,
+        Some(_) | None => Time::MAX,
     };
     let mut ids: Vec<RolloutId> = ids.into_iter().collect();
     ids.sort_by_cached_key(since);

@@ -94,6 +94,7 @@ struct RawInstallation {
 #[derive(Deserialize)]
 struct RawToken {
     token: String,
+    #[serde(deserialize_with = "Time::clamped")]
     expires_at: Time,
     #[serde(default)]
     permissions: Granted,
@@ -211,8 +212,7 @@ impl App {
         // By the host's own clock, whatever ours says; GitHub's last an hour.
         let lasts = (expires_at - answer.date().unwrap_or(before)).min(TimeDelta::hours(1));
         let granted = permissions.into_iter().map(|(what, level)| (plain(&what), plain(&level))).collect();
-        // A time that there is none of is that of no token that holds.
-        let until = before.checked_add_signed(lasts - MARGIN).unwrap_or(before);
+        let until = before + (lasts - MARGIN);
         Ok(Held { token: token.into(), made: before, until, granted })
     }
 
