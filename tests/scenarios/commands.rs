@@ -155,9 +155,9 @@ async fn one(world: &mut World, command: Command<'_>) -> Result<String, String> 
             world.pass(Duration::from_secs(time.as_secs())).await;
             return Ok(world.happened().await + &world.waits());
         }
-        ["clock", "forward", time] => {
+        ["clock", word @ ("forward" | "back"), time] => {
             let time: Span = time.parse().map_err(|error| format!("{error}"))?;
-            world.set_clock(time);
+            world.set_clock(if *word == "back" { -time.delta() } else { time.delta() });
         }
         ["settled"] => return Ok(world.settled().await),
         _ => {

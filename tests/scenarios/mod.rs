@@ -111,6 +111,7 @@ scenarios! {
     candidate_is_evicted
     check_nobody_understands
     checks_go_on_at_the_promotion_gate
+    clock_ran_ahead
     clock_set_forward
     closed_gate
     compared_with_stable

@@ -7,6 +7,7 @@
 use super::unobserved::{self, Unobserved};
 use crate::manifest::ids::CommitId;
 use crate::record::state::Time;
+use chrono::TimeDelta;
 use serde_json::Value;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -132,10 +133,12 @@ pub fn evaluate(seen: Option<&Seen>, me: &Contender<'_>, now: Instant) -> Step {
     }
 }
 
-/// The span in which nobody renewed, from the last renewal until `wall`; none where clocks disagree.
+/// The span in which nobody renewed, from the last renewal until `wall`. Where that was by a clock that is ahead, it is as long as the
+/// Lease was `seen` unchanged.
 #[must_use]
-pub fn gap(view: &LeaseView, wall: Time) -> Option<Unobserved> {
-    let from = view.renewed?.trunc_subsecs(3);
+pub fn gap(view: &LeaseView, seen: Duration, wall: Time) -> Option<Unobserved> {
+    let renewed = view.renewed?.trunc_subsecs(3);
+    let from = if renewed <= wall { renewed } else { wall - TimeDelta::from_std(seen).unwrap_or_default() };
     (from < wall).then_some(Unobserved { from, to: wall, of: None })
 }
 
@@ -199,10 +202,13 @@ mod tests {
 
     #[test]
     fn the_gap_counts_from_the_last_renewal_and_is_never_negative() {
-        let at = |time: &str| gap(&view("a", 1), time.parse().unwrap()).map(|gap| gap.to_string());
+        let seen = Duration::from_secs(20);
+        let at = |time: &str| gap(&view("a", 1), seen, time.parse().unwrap()).map(|gap| gap.to_string());
         assert_eq!(at("2026-03-01T12:01:00Z").as_deref(), Some("2026-03-01T12:00:00Z/2026-03-01T12:01:00Z"));
-        assert_eq!(at("2026-03-01T11:00:00Z"), None);
-        assert_eq!(gap(&LeaseView::parse(&json!({})), "2026-03-01T12:01:00Z".parse().unwrap()), None);
+        assert_eq!(at("2026-03-01T12:00:00Z"), None);
+        let ahead = "by a clock that is ahead";
+        assert_eq!(at("2026-03-01T11:00:00Z").as_deref(), Some("2026-03-01T10:59:40Z/2026-03-01T11:00:00Z"), "{ahead}");
+        assert_eq!(gap(&LeaseView::parse(&json!({})), seen, "2026-03-01T12:01:00Z".parse().unwrap()), None);
     }
 
     #[test]

@@ -27,7 +27,7 @@ impl Budget {
     /// How long nothing may be asked yet.
     #[must_use]
     pub fn rests(self, now: Time) -> Option<TimeDelta> {
-        self.until.map(|until| until - now).filter(|pause| *pause > TimeDelta::zero())
+        self.until.map(|until| until - now).filter(|pause| *pause > TimeDelta::zero() && *pause <= LONGEST)
     }
 
     /// Takes note of an answer: its status, its headers, and what it says of itself. Whether it was refused for a limit.

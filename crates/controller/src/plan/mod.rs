@@ -4,6 +4,7 @@ pub mod action;
 pub mod adopt;
 pub mod back;
 pub mod checks;
+pub mod clock;
 pub mod context;
 pub mod converge;
 pub mod deletions;

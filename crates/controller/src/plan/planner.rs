@@ -2,6 +2,7 @@
 
 use super::action::{Action, Class};
 use super::back;
+use super::clock;
 use super::context::seq_of;
 use super::converge::Drift;
 use super::deletions;
@@ -45,7 +46,11 @@ pub fn plan(input: &Input) -> RolloutPlan {
             Some(Distrust { wait, blind_from }) => RolloutPlan { wake_at: blind_from, ..hold(vec![wait]) },
             None => {
                 let told = hooks::due(input, state, plan.as_deref());
-                let mut draft = Draft::new(input, live, Some((**state).clone()), (**state).clone(), plan.clone());
+                let rectified = clock::rectified((**state).clone(), input.now);
+                let mut draft = Draft::new(input, live, Some((**state).clone()), rectified, plan.clone());
+                if draft.state != **state {
+                    draft.note("the clock was set back");
+                }
                 tracked::look(&mut draft);
                 let mut plan = recorded(draft);
                 plan.questions.extend(told);

@@ -175,7 +175,7 @@ impl App {
     async fn held(&self) -> Result<Held, HostError> {
         let tries = self.tries.load(Ordering::Relaxed);
         let mut kept = self.kept.lock().await;
-        if let Some(held) = kept.held.as_ref().filter(|held| (self.now)() < held.until) {
+        if let Some(held) = kept.held.as_ref().filter(|held| (held.made..held.until).contains(&(self.now)())) {
             return Ok(held.clone());
         }
         // Somebody has tried while we waited: it would come to the same.
