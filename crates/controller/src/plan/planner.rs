@@ -60,6 +60,15 @@ pub fn plan(input: &Input) -> RolloutPlan {
     }
 }
 
+/// What marks and the brake want without a record that is believed, or a plan that could be made from it.
+#[must_use]
+pub fn blindly(input: &Input, waits: Vec<Wait>) -> RolloutPlan {
+    match &input.live {
+        Live::Seen(live) => terminate::blind(input, live, waits),
+        Live::Away { .. } => hold(waits),
+    }
+}
+
 /// Nothing is done: why.
 #[must_use]
 pub fn hold(waits: Vec<Wait>) -> RolloutPlan {

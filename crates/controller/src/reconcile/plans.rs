@@ -1,5 +1,6 @@
 //! The plans of one tick: who is planned and in which order, and what goes back, which waits for no other plan.
 
+use super::caught;
 use super::execute::{Lists, Ran};
 use super::observe::{Scene, Snapshot};
 use super::record::Entry;
@@ -11,7 +12,6 @@ use crate::plan::action::Action;
 use crate::plan::draft::{RecordChange, RolloutPlan};
 use crate::plan::evidence::Evidence;
 use crate::plan::input::{Input, Live, MayStart};
-use crate::plan::planner;
 use crate::plan::tracked;
 use crate::record::history::is_under_way;
 use crate::record::state::{Phase, Time};
@@ -90,8 +90,7 @@ impl Term<'_> {
             return None;
         }
         self.shell.evidence.heard(id);
-        let input = scene.input(id, self.shell.evidence.of(id), may_start);
-        let plan = planner::plan(&input);
+        let (input, plan) = caught::plan(scene, id, self.shell.evidence.of(id), may_start)?;
         tracing::debug!(rollout = %id, "planned");
         for wait in &plan.waits {
             let until = wait.until.map(tracing::field::display);
