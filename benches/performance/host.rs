@@ -142,7 +142,7 @@ async fn lists() -> Finding {
             counted.fetch_add(1, Ordering::Relaxed);
         }
     };
-    let pass = Pass::new(&of, Box::new(|| chrono::DateTime::UNIX_EPOCH)).unwrap();
+    let pass = Pass::new(&of, Box::new(|| tidegate::record::state::Time::UNIX_EPOCH)).unwrap();
     let mut host = Host::new(of, pass, Box::new(count), Box::new(move || clock.now())).unwrap();
     assert_eq!(host.open().await.unwrap().len(), REQUESTS);
     println!("  the first look takes {} calls", calls.swap(0, Ordering::Relaxed));

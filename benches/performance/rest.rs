@@ -104,7 +104,7 @@ const HOME: &str = "tidegate";
 
 impl Sim {
     pub(crate) fn of(fleet: &Fleet) -> Self {
-        let api = KubeApi::new(Clock::default().now());
+        let api = KubeApi::new(*Clock::default().now());
         api.change(|world| {
             let all = fleet.namespaces.iter().map(String::as_str).chain([HOME]);
             all.for_each(|namespace| world.make_namespace(namespace));

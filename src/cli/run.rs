@@ -9,6 +9,7 @@ use crate::manifest::files::RepoPath;
 use crate::manifest::ids::RolloutId;
 use crate::manifest::installation::{self, Installation};
 use crate::plan::report::Wait;
+use crate::reconcile::caught;
 use crate::reconcile::controller::{self, Once, Options, Waiting};
 use crate::record::text::plain;
 use anyhow::Context;
@@ -87,6 +88,7 @@ fn default_level(command: &Command, verbose: u8) -> &'static str {
 /// Runs the controller.
 pub(super) async fn command(args: RunArgs, screen: &Screen) -> Result<Exit, Failure> {
     let installation = installation(&args.config, "--config")?;
+    caught::abort_elsewhere();
     let cache = args.cache.clone();
     let waiting = controller::run(installation, options(args), &cache).await.map_err(anyhow::Error::new)?;
     let still = still(&waiting);

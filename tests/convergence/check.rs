@@ -81,7 +81,7 @@ impl Checker {
             rollouts,
             lease: None,
             meddled: None,
-            now: Time::MIN_UTC,
+            now: Time::MIN,
             gaps: Vec::new(),
             clocks: Vec::new(),
             set: TimeDelta::zero(),

@@ -140,7 +140,7 @@ impl Play {
             tasks,
             running: BTreeMap::new(),
             returns: Vec::new(),
-            led_by: Time::MIN_UTC,
+            led_by: Time::MIN,
             timed,
             underway: began,
             mends: None,

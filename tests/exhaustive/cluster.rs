@@ -82,12 +82,12 @@ pub(crate) struct Clusters {
 impl Clusters {
     pub(crate) fn new() -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let api = KubeApi::new(start());
+        let api = KubeApi::new(*start());
         let (client, watches, lead, held, notes) = runtime.block_on(async {
             let home = "tidegate".parse().unwrap();
             let client = Client::over(api.clone(), home, &instance()).await.unwrap();
             // The Lease, and the watch of the brake, are of no interest: they have a world of their own.
-            let aside = KubeApi::new(start());
+            let aside = KubeApi::new(*start());
             aside.change(|world| world.make_namespace("tidegate"));
             let own = Client::over(aside, "tidegate".parse().unwrap(), &instance()).await.unwrap();
             let watches = Watches::start(&own, &[], &Arc::new(Notify::new()));

@@ -267,6 +267,15 @@ fn pure_rooms_take_values_and_return_values() {
 }
 
 #[test]
+fn times_are_of_the_one_type_whose_sums_cannot_fail() {
+    let own = |path: &str| path.starts_with("sign/") || ["manifest/time.rs", "manifest/cron.rs"].contains(&path);
+    let all = shipped(&source_dir());
+    let others = all.iter().filter(|source| !own(&source.path) && source.path.split('/').next() != Some("world"));
+    let named: Vec<&str> = others.filter(|s| has_name(&s.shipped, "DateTime")).map(|s| s.path.as_str()).collect();
+    assert_eq!(named, Vec::<&str>::new(), "they reckon with chrono::DateTime, not with manifest::time::Time");
+}
+
+#[test]
 fn files_stay_short() {
     assert_eq!(too_long(&shipped(&source_dir()), LONGEST), Vec::<String>::new());
 }

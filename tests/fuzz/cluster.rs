@@ -35,7 +35,7 @@ fn a_lease_is_read_whatever_it_says() {
         let mut input = RUN.input();
         let mut gaps = UnobservedSpans::default();
         gaps.inherit(view.gaps.clone());
-        gaps.inherit(gap(&view, input.now).into_iter().collect());
+        gaps.inherit(gap(&view, Duration::from_secs(20), input.now).into_iter().collect());
         input.gaps = gaps.of(&input.id.namespace, input.now);
         is_planned(&input);
         Fate::Taken

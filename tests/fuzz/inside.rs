@@ -98,6 +98,11 @@ fn places(value: &Value, at: &str, found: &mut Vec<String>) {
 }
 
 impl Inside {
+    /// A number or a time at the end of what there is.
+    pub(crate) fn far(at: u16, n: u8) -> Self {
+        Self { at, how: How::Far(n) }
+    }
+
     /// Makes the change.
     pub(crate) fn apply(&self, value: &mut Value) {
         let mut all = Vec::new();

@@ -175,7 +175,7 @@ async fn what_is_asked_of_github_and_what_the_stand_in_answers_is_as_github_desc
     // What it tells an App of itself.
     let known = Registered::new("123");
     let mut app = as_app(&prism.url, folder.path(), &known);
-    server.state().app = Some((known, Time::UNIX_EPOCH));
+    server.state().app = Some((known, *Time::UNIX_EPOCH));
     assert_eq!((app.ids().await.unwrap().user, app.login().await.unwrap().as_str()), (BOT, LOGIN));
     let (one, conflict) = (github::sha("d").parse().unwrap(), Status::new(HostMark::Pending, "not checked"));
     let unchecked = CheckRun { status: conflict, id: "0".to_owned(), annotations: Vec::new(), ..check() };

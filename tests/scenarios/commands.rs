@@ -64,6 +64,7 @@ const COMMANDS: &str = "
                                commit without a past; puts it right; merges its past to what lies there, which stays
   state forgets|remembers APP  someone removes its record from the state branch by a commit, and brings it again
   state forged APP STEP        someone lets the record say that a step was approved
+  state newer|older APP        a newer version has written its record, with a phase that we do not know; or not
   host github|gitlab [app]     pull requests are shown there by controllers that start from now on; as a GitHub App
   host away|back, host fails CODE|half|endless|unmodified [once] [PART]   with all that has this in its address
   requests, request APP STEP   all that were opened there; one of them, with what was said below it. A request of
@@ -154,9 +155,9 @@ async fn one(world: &mut World, command: Command<'_>) -> Result<String, String> 
             world.pass(Duration::from_secs(time.as_secs())).await;
             return Ok(world.happened().await + &world.waits());
         }
-        ["clock", "forward", time] => {
+        ["clock", word @ ("forward" | "back"), time] => {
             let time: Span = time.parse().map_err(|error| format!("{error}"))?;
-            world.set_clock(time);
+            world.set_clock(if *word == "back" { -time.delta() } else { time.delta() });
         }
         ["settled"] => return Ok(world.settled().await),
         _ => {
@@ -223,6 +224,7 @@ async fn people(world: &mut World, words: &[&str]) -> Result<Known, String> {
         ["state", "adopted"] => world.ana.vouch(None).await,
         ["state", "restored"] => world.ana.restore().await?,
         ["state", "forged", app, step] => world.ana.forge(&id(app)?, step).await?,
+        ["state", word @ ("newer" | "older"), app] => world.ana.renew(&id(app)?, word == "newer").await?,
         ["state", "forgets", app] => world.ana.forget(&id(app)?).await?,
         ["state", "remembers", app] => world.ana.remember(&id(app)?).await?,
         [action @ ("deny" | "hold" | "resume" | "skip" | "abort"), app] => decide(world, action, app, None).await?,

@@ -91,6 +91,7 @@ scenarios! {
     brake_at_first_sight
     brake_at_return
     brake_holds
+    brake_in_a_newer_record
     brake_reverts
     brake_while_git_is_away
     brake_without_a_record
@@ -110,6 +111,7 @@ scenarios! {
     candidate_is_evicted
     check_nobody_understands
     checks_go_on_at_the_promotion_gate
+    clock_ran_ahead
     clock_set_forward
     closed_gate
     compared_with_stable

@@ -218,15 +218,26 @@ impl Ana {
 
     /// Lets the record say that a step was approved.
     pub(crate) async fn forge(&self, rollout: &RolloutId, step: &str) -> Result<(), String> {
+        let route = "\n  route: phases\n";
+        self.rewrite(rollout, route, &format!("{route}  approved: [{step}]\n")).await
+    }
+
+    /// Lets the record be one that a newer version wrote, or what it was before that.
+    pub(crate) async fn renew(&self, rollout: &RolloutId, newer: bool) -> Result<(), String> {
+        let (known, unknown) = ("\nphase:\n  name: ", "\nphase:\n  name: Newer");
+        let (from, to) = if newer { (known, unknown) } else { (unknown, known) };
+        self.rewrite(rollout, from, to).await
+    }
+
+    async fn rewrite(&self, rollout: &RolloutId, from: &str, to: &str) -> Result<(), String> {
         let (state, path) = (branch(&format!("{BRANCHES}/state")), store::paths(rollout).state);
         let tip = self.tip(&state).await.ok_or("there is no state branch")?;
         let bytes = self.store.file(&tip, &path).await.unwrap();
         let bytes = bytes.ok_or_else(|| format!("there is no record of {rollout}"))?;
         let old = String::from_utf8(bytes.to_vec()).unwrap();
-        let route = "\n  route: phases\n";
-        let new = old.replace(route, &format!("{route}  approved: [{step}]\n"));
+        let new = old.replace(from, to);
         if new == old {
-            return Err(format!("no run of {rollout} is open:\n{old}"));
+            return Err(format!("there is no `{from}` in the record of {rollout}:\n{old}"));
         }
         self.commit(&state, [(path, Edit::Write(new.as_bytes().into()))].into(), "Go on").await;
         Ok(())

@@ -7,12 +7,12 @@ use crate::scenarios::log::{Log, Said, Waits, What};
 use crate::scenarios::names::Names;
 use crate::scenarios::person::{Ana, Commit};
 use crate::scenarios::witness::Witness;
+use chrono::TimeDelta;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tidegate::manifest::duration::Span;
 use tidegate::manifest::ids::{CommitId, RolloutId};
 use tidegate::reconcile::controller::{Once, Options};
 use tidegate::record::message::{self, CommitEntry};
@@ -131,10 +131,9 @@ impl World {
         }
     }
 
-    /// Sets the clock of the process that runs forward.
-    pub(crate) fn set_clock(&self, time: Span) {
-        let seconds = i64::try_from(time.as_secs()).unwrap();
-        self.stage.step_clock(&format!("process-{}", self.processes), seconds);
+    /// Sets the clock of the process that runs forward, or back.
+    pub(crate) fn set_clock(&self, by: TimeDelta) {
+        self.stage.step_clock(&format!("process-{}", self.processes), by.num_seconds());
     }
 
     /// Ends it without a chance to say good-bye.

@@ -39,6 +39,6 @@ pub(crate) fn draft(parent: Option<&CommitId>, edits: &[(&str, Edit)]) -> Commit
         subject: "shop/podinfo: testers → tenth (weight 10)".to_owned(),
         body: "Tidegate-Rollout: shop/podinfo".to_owned(),
         author: Person { name: "tidegate".to_owned(), email: "tidegate@example.com".to_owned() },
-        time: chrono::DateTime::from_timestamp(1_767_225_600, 0).unwrap(),
+        time: tidegate::record::state::Time::from_timestamp(1_767_225_600, 0).unwrap(),
     }
 }

@@ -2,7 +2,6 @@
 
 use super::kube_api::World;
 use super::kube_api::resource::Resource;
-use chrono::{DateTime, Utc};
 use futures::future::{BoxFuture, ready};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -12,6 +11,7 @@ use tidegate_controller::analysis::provider::Measures;
 use tidegate_controller::analysis::reading::{Reading, Samples};
 use tidegate_controller::manifest::object::at;
 use tidegate_controller::manifest::promql::Query;
+use tidegate_controller::record::state::Time;
 
 /// The share of requests that a version fails whose image's tag ends in `-errors`.
 const BAD: f64 = 0.25;
@@ -27,7 +27,7 @@ pub struct SimulatedMetrics {
 }
 
 /// The rate from a time on; none while nothing is measured.
-type Rates = BTreeMap<DateTime<Utc>, Option<f64>>;
+type Rates = BTreeMap<Time, Option<f64>>;
 
 impl SimulatedMetrics {
     /// Takes note of the world as it is now.

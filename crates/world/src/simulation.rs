@@ -115,7 +115,7 @@ impl Simulation {
         let name = "installation.yaml".parse().expect("a plain name");
         let installation =
             installation::parse(&name, INSTALLATION.as_bytes()).map_err(SimulationError::Installation)?;
-        let api = KubeApi::new(at);
+        let api = KubeApi::new(*at);
         api.change(|world| {
             let served = installation.caps.namespaces().iter().map(Namespace::as_str);
             served.chain([HOME]).for_each(|namespace| world.make_namespace(namespace));

@@ -12,6 +12,7 @@ use super::Exit;
 use super::failure::Failure;
 use super::screen::{Screen, now};
 use super::shell;
+use crate::manifest::duration::Span;
 use crate::reconcile::controller::{Once, Options};
 use anyhow::Context;
 use clap::Args;
@@ -33,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 /// How often time is let pass, where it is not as fast as it goes.
 const STEP: Duration = Duration::from_millis(50);
 /// The world begins so long ago: time is faster there, and what is looked at afterwards shall lie in the past.
-const AGO: Duration = Duration::from_secs(300);
+const AGO: Span = Span::from_secs(300);
 
 #[derive(Debug, Clone, Args)]
 #[command(
@@ -94,7 +95,7 @@ pub(super) fn runtime() -> std::io::Result<Runtime> {
 pub(super) async fn command(args: DemoArgs, screen: &Screen) -> Result<Exit, Failure> {
     let Speed(speed) = args.speed;
     let mut home = Home::new(args.dir)?;
-    let stage = Arc::new(Simulation::new(&home.path, now() - AGO)?);
+    let stage = Arc::new(Simulation::new(&home.path, now() - AGO.delta())?);
     let (heard, keys) = mpsc::unbounded_channel();
     let (tempo, paced) = watch::channel(speed);
     // A log would be written across the picture.

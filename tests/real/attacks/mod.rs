@@ -31,8 +31,16 @@ const fn row(number: u8, input: &'static str, comes_to: &'static str, act: fn(&m
 }
 
 /// Rows that are played one after the other in a world.
-const CHAPTERS: [&[Row]; 7] =
-    [reviews::ROWS, reviews::ANSWERED, signed::ROWS, heard::ROWS, others::BEHIND_SSH, others::RECORDED, others::PAUSED];
+const CHAPTERS: [&[Row]; 8] = [
+    reviews::ROWS,
+    reviews::ANSWERED,
+    signed::ROWS,
+    heard::ROWS,
+    others::BEHIND_SSH,
+    others::RECORDED,
+    others::PAUSED,
+    others::EXTREME,
+];
 
 /// Plays the rows, and panics with all that is wrong.
 #[expect(clippy::print_stdout, reason = "the table, with its count, is for people to read")]
@@ -103,4 +111,8 @@ async fn attacks_in_our_place_come_to_what_the_table_says() {
     others::end_recorded(&mut story).await;
 
     play(&mut others::exposed().await, others::PAUSED).await;
+
+    let mut story = reviews::begin().await;
+    play(&mut story, others::EXTREME).await;
+    reviews::end(&mut story, 2).await;
 }

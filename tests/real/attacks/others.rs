@@ -20,6 +20,11 @@ pub(super) const RECORDED: &[Row] = &[
     row(98, "a record with a key of somebody else", "a key that is not trusted", foreign),
 ];
 
+pub(super) const EXTREME: &[Row] = &[
+    row(102, "a record whose run began before all time", "is no time between", early),
+    row(102, "a record whose next run has no number", "nextRun is 4294967295", numberless),
+];
+
 fn unknown(story: &mut Story) -> Told<'_> {
     async {
         std::fs::copy(story.path("no_hosts"), story.path("known_hosts")).unwrap();
@@ -118,16 +123,23 @@ pub(super) async fn exposed() -> Story {
     story
 }
 
+/// A commit onto the state branch by which the record of `web` says `to` where it said `from`.
+fn rewritten(story: &Story, from: &str, to: &str) -> String {
+    let good = story.origin.tip(STATE).unwrap();
+    let path = "rollouts/shop/web/state.yaml";
+    let old = story.origin.git(&["show", &format!("{STATE}:{path}")]) + "\n";
+    let new = old.replace(from, to);
+    assert_ne!(new, old, "there is no {from:?}");
+    story.origin.git(&["update-ref", "refs/heads/scratch", &good]);
+    let held = story.origin.commit("scratch", &[(path, Some(new.as_bytes()))], "go on");
+    story.origin.git(&["update-ref", "-d", "refs/heads/scratch"]);
+    held
+}
+
 /// Somebody pushes a record by which the step was approved, signed with that key if one is named.
 async fn forged(story: &mut Story, key: Option<&str>) -> String {
     let good = story.origin.tip(STATE).unwrap();
-    let path = "rollouts/shop/web/state.yaml";
-    let text = story.origin.git(&["show", &format!("{STATE}:{path}")]) + "\n";
-    let text = text.replace("\n  route: phases\n", "\n  route: phases\n  approved: [tenth]\n");
-    story.origin.git(&["update-ref", "refs/heads/scratch", &good]);
-    let held = story.origin.commit("scratch", &[(path, Some(text.as_bytes()))], "go on");
-    story.origin.git(&["update-ref", "-d", "refs/heads/scratch"]);
-    let mut commit = held;
+    let mut commit = rewritten(story, "\n  route: phases\n", "\n  route: phases\n  approved: [tenth]\n");
     if let Some(key) = key {
         let (key, tree) = (format!("user.signingKey={}", story.path(key).display()), format!("{commit}^{{tree}}"));
         let tree = story.origin.git(&["rev-parse", &tree]);
@@ -173,4 +185,26 @@ pub(super) async fn end_recorded(story: &mut Story) {
     story.site.merge(NAME, &pull).await;
     story.entered(&before).await;
     story.rest().await;
+}
+
+/// Somebody who may push where the controller does lets a line of the record that begins like `key` say something else, until that is told
+/// in these words.
+async fn says(story: &Story, key: &str, extreme: &str, words: &str) -> String {
+    let text = story.origin.git(&["show", &format!("{STATE}:rollouts/shop/web/state.yaml")]);
+    let line = text.lines().find(|line| line.starts_with(key)).unwrap();
+    let (good, bad) = (format!("\n{line}\n"), format!("\n{key}{extreme}\n"));
+    let push = |commit: &str| story.origin.git(&["update-ref", &format!("refs/heads/{STATE}"), commit]);
+    push(&rewritten(story, &good, &bad));
+    let told = story.held("RecordUnreadable", &[words]).await;
+    push(&rewritten(story, &bad, &good));
+    story.waits("Approval").await;
+    told
+}
+
+fn early(story: &mut Story) -> Told<'_> {
+    says(story, "  started: ", "\"-262143-01-01T00:00:00Z\"", "is no time between").boxed()
+}
+
+fn numberless(story: &mut Story) -> Told<'_> {
+    says(story, "nextRun: ", "4294967295", "nextRun is 4294967295").boxed()
 }

@@ -90,7 +90,7 @@ async fn killed_in_a_soak(world: &World, version: u8, soak: u64) -> SystemTime {
     world.commit(&[("it/web.rollout.yaml", &rollout), ("it/web.yaml", &App::new("web", version).text())]);
     let record = world.until_since(&before, "a tenth", is_exposed).await;
     world.bed.fault(&["kill", "kube-apiserver"]).await;
-    record.phase.position().and_then(|stop| stop.clock.exposed).unwrap().into()
+    record.phase.position().and_then(|stop| stop.clock.exposed).unwrap().to_utc().into()
 }
 
 async fn attack_55_a_forgotten_history_is_listed_again(bed: &Bed) {

@@ -2,7 +2,7 @@
 
 use crate::support::cluster::{Bed, CALM};
 use crate::support::gateway::Mode;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 use http_body_util::BodyExt as _;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::PostParams;
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tidegate::manifest::kinds::Schema;
+use tidegate::record::state::Time;
 use tidegate::world::kube_api::fields::{FieldWriter, Operation, write};
 use tokio::sync::RwLockReadGuard;
 
@@ -69,7 +70,7 @@ pub(super) struct Twin {
     live: Option<Value>,
     /// See [`hollow`].
     hollow: bool,
-    now: DateTime<Utc>,
+    now: Time,
 }
 
 /// A namespace on a real API server where nobody else writes.
@@ -103,7 +104,7 @@ impl Place {
             name: name.to_owned(),
             live: None,
             hollow: false,
-            now: DateTime::UNIX_EPOCH,
+            now: Time::UNIX_EPOCH,
         }
     }
 }
@@ -252,21 +253,21 @@ pub(super) fn merged(target: &Value, patch: &Value) -> Value {
 }
 
 /// The latest time in an object's entries.
-fn latest(object: &Value) -> Option<DateTime<Utc>> {
+fn latest(object: &Value) -> Option<Time> {
     let entries = object.pointer("/metadata/managedFields")?.as_array()?;
     let times = entries.iter().filter_map(|entry| entry["time"].as_str()?.parse().ok());
     times.max()
 }
 
 /// The API server reads its clock twice in a first apply: what was there before gets its entry first. A second may end between.
-fn read_twice(mine: &mut Value, real: &Value, now: DateTime<Utc>) {
+fn read_twice(mine: &mut Value, real: &Value, now: Time) {
     let before = |object: &Value| {
         let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
         entries.and_then(|entries| entries.iter().position(|entry| entry["manager"] == "before-first-apply"))
     };
     let (Some(at), Some(there)) = (before(mine), before(real)) else { return };
     let first = &real["metadata"]["managedFields"][there]["time"];
-    let time = |value: &Value| value.as_str().and_then(|text| text.parse::<DateTime<Utc>>().ok());
+    let time = |value: &Value| value.as_str().and_then(|text| text.parse::<Time>().ok());
     let entry = &mut mine["metadata"]["managedFields"][at];
     if time(&entry["time"]) == Some(now) && time(first) == Some(now - TimeDelta::seconds(1)) {
         entry["time"] = first.clone();

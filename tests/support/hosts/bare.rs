@@ -1,6 +1,6 @@
 //! The repository of a host, as it lies on its disk.
 
-use chrono::{DateTime, Utc};
+use super::site::Time;
 use git2::{Commit, FileMode, Oid, Repository, Signature, Tree, build::TreeUpdateBuilder};
 use std::path::Path;
 
@@ -41,7 +41,7 @@ fn oid(commit: &str) -> Oid {
     Oid::from_str(commit).unwrap()
 }
 
-fn signature(name: &str, address: &str, at: DateTime<Utc>) -> Signature<'static> {
+fn signature(name: &str, address: &str, at: Time) -> Signature<'static> {
     Signature::new(name, address, &git2::Time::new(at.timestamp(), 0)).unwrap()
 }
 
@@ -50,7 +50,7 @@ impl Bare {
         Self(Repository::open_bare(path).unwrap(), own)
     }
 
-    fn own(&self, at: DateTime<Utc>) -> Signature<'static> {
+    fn own(&self, at: Time) -> Signature<'static> {
         signature(self.1.0, self.1.1, at)
     }
 
@@ -132,7 +132,7 @@ impl Bare {
     }
 
     /// A commit of a user's on top of another one, with that file.
-    pub(crate) fn write(&self, user: &str, onto: &str, (path, text): (&str, &str), at: DateTime<Utc>) -> String {
+    pub(crate) fn write(&self, user: &str, onto: &str, (path, text): (&str, &str), at: Time) -> String {
         let (parent, who) = (self.commit(onto), signature(user, &address(user), at));
         let mut update = TreeUpdateBuilder::new();
         update.upsert(path, self.0.blob(text.as_bytes()).unwrap(), FileMode::Blob);
@@ -148,21 +148,21 @@ impl Bare {
     }
 
     /// A merge that a user has made themselves: on these commits, but with what another one is, merged.
-    pub(crate) fn merged_as(&self, user: &str, parents: [&str; 2], like: &str, at: DateTime<Utc>) -> String {
+    pub(crate) fn merged_as(&self, user: &str, parents: [&str; 2], like: &str, at: Time) -> String {
         let ([base, top], like, who) =
             (parents.map(|id| self.commit(id)), self.commit(like), signature(user, &address(user), at));
         self.make([&who, &who], "Merge a request", &self.merged(&base, &like), &[&base, &top])
     }
 
     /// Merges a head on top of a commit as GitHub's merge queue does, for whoever opened the pull request.
-    pub(crate) fn queued(&self, opener: &str, onto: &str, head: &str, at: DateTime<Utc>) -> String {
+    pub(crate) fn queued(&self, opener: &str, onto: &str, head: &str, at: Time) -> String {
         let (base, top) = (self.commit(onto), self.commit(head));
         let (opener, own) = (signature(opener, &address(opener), at), self.own(at));
         self.make([&opener, &own], "Merge a request", &self.merged(&base, &top), &[&base, &top])
     }
 
     /// Merges a head on top of a commit, that way: who merges, whose pull request it is. What it became.
-    pub(crate) fn merge(&self, way: Way, who: [&str; 2], onto: &str, head: &str, at: DateTime<Utc>) -> String {
+    pub(crate) fn merge(&self, way: Way, who: [&str; 2], onto: &str, head: &str, at: Time) -> String {
         let [merger, opener] = who.map(|user| signature(user, &address(user), at));
         let own = self.own(at);
         let (base, top) = (self.commit(onto), self.commit(head));

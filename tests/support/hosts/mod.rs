@@ -211,7 +211,7 @@ impl Host {
         match &mut *app {
             None if said == format!("Bearer {TOKEN}") => Ok("bot".to_owned()),
             None => Err(github::wrong(401, "Bad credentials")),
-            Some(app) => match app.answer(request.method().as_str(), path, said, sent, now) {
+            Some(app) => match app.answer(request.method().as_str(), path, said, sent, *now) {
                 Some(answer) => Err(answer),
                 None => Ok(LOGIN.to_owned()),
             },

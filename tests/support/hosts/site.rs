@@ -2,12 +2,12 @@
 
 use super::bare::{Bare, Way};
 use super::github_checks::Checks;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use tidegate::manifest::installation::HostKind;
 
-pub(crate) type Time = DateTime<Utc>;
+pub(crate) use tidegate::record::state::Time;
 
 /// Its users, by number. The address of each is theirs at any domain; `robot` and `bot` are no persons.
 const USERS: [(u64, &str); 9] = [

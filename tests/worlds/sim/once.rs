@@ -47,8 +47,8 @@ async fn it_ends_when_the_host_was_looked_at_and_not_when_git_is_asked_next() {
         .replace("TOKEN", &token.display().to_string());
     let installation = installation::parse(&"installation.yaml".parse().unwrap(), text.as_bytes()).unwrap();
 
-    let at = "2026-03-02T10:00:00Z".parse().unwrap();
-    let (api, clock) = (KubeApi::new(at), Clock::set(at));
+    let clock = Clock::set("2026-03-02T10:00:00Z".parse().unwrap());
+    let api = KubeApi::new(*clock.now());
     api.change(|world| ["shop", "tidegate"].into_iter().for_each(|namespace| world.make_namespace(namespace)));
     let cache = directory.path().join("cache");
     let world = Backends {

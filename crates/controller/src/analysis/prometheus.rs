@@ -149,7 +149,7 @@ fn moment(range: &Range, at: f64) -> Option<Time> {
     let at = Time::from_timestamp_millis((at * 1_000.0).round() as i64)?;
     let (interval, after) = (range.interval.delta(), at - range.from);
     let nth = (after + interval / 2).num_milliseconds().checked_div_euclid(interval.num_milliseconds())?;
-    range.from.checked_add_signed(interval.checked_mul(i32::try_from(nth).ok()?)?)
+    Some(range.from + interval.checked_mul(i32::try_from(nth).ok()?)?)
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ use super::rights::Right;
 use crate::manifest::ids::Namespace;
 use crate::manifest::object::Kind;
 use crate::record::state::Time;
-use chrono::DateTime;
 use http::header::DATE;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +32,7 @@ impl Cluster {
     /// What kept it from saying so.
     pub async fn server(&self) -> Result<Server, String> {
         let (headers, found) = self.answer(request::get("/version", &[])).await.map_err(said)?;
-        let clock = headers.get(DATE).and_then(|date| DateTime::parse_from_rfc2822(date.to_str().ok()?).ok());
+        let clock = headers.get(DATE).and_then(|date| Time::from_rfc2822(date.to_str().ok()?));
         let version = found["gitVersion"].as_str().unwrap_or("of an unknown version").to_owned();
         let question = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
         let whoami =
@@ -41,7 +40,7 @@ impl Cluster {
         // Servers before 1.28 do not know the question.
         let user =
             whoami.ok().and_then(|answer| Some(answer.pointer("/status/userInfo/username")?.as_str()?.to_owned()));
-        Ok(Server { version, user, clock: clock.map(|clock| clock.to_utc()) })
+        Ok(Server { version, user, clock })
     }
 
     /// Those of these rights that we do not have. The rules of each namespace are asked for once; what they do not list is asked

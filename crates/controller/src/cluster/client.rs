@@ -106,6 +106,12 @@ impl Cluster {
         self.heed(answer).await
     }
 
+    /// The text of the answer to a request that is no watch.
+    pub(super) async fn text(&self, request: Request<Vec<u8>>) -> Result<String, Failure> {
+        let client = self.inner.connection.client();
+        self.heed(within(REQUEST_TIMEOUT, client.request_text(request)).await).await
+    }
+
     /// The answer to a request that reads, with its headers.
     pub(super) async fn answer(&self, request: Request<Vec<u8>>) -> Result<(HeaderMap, Value), Failure> {
         let client = self.inner.connection.client();

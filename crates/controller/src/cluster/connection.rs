@@ -19,9 +19,9 @@ use tower::{BoxError, Service};
 /// How long a connection may stay silent while an answer is awaited. API servers send a bookmark each minute on a
 /// watch where nothing happens, so a silent one is dead and is opened again.
 const SILENCE: Duration = Duration::from_secs(90);
-/// The most that one answer may hold, a watch included (which is then opened again): 200 objects of a list's page
-/// would have to hold 320 KiB each to reach it.
-pub(super) const RESPONSE_LIMIT: usize = 64 << 20;
+/// The most that one answer may hold, a watch included (which is then opened again). A page of a list that is longer is asked for in halves;
+/// one object always fits. As many lists as may run at once together hold no more than half of what the pod may.
+pub(super) const RESPONSE_LIMIT: usize = 16 << 20;
 /// How long a kubeconfig that has changed and cannot be used is left alone.
 const AGAIN: Duration = Duration::from_secs(5);
 /// The most that a kubeconfig may hold.

@@ -7,7 +7,7 @@
 use super::unobserved::{self, Unobserved};
 use crate::manifest::ids::CommitId;
 use crate::record::state::Time;
-use chrono::SubsecRound;
+use chrono::TimeDelta;
 use serde_json::Value;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -105,13 +105,23 @@ pub enum ElectionStep {
     Wait(Instant),
 }
 
+/// The highest epoch that is believed of a record: leaders change for millennia before they come to it. One at the end of what a Lease can
+/// hold would let nobody lead any more.
+const BELIEVED: u64 = 1 << 30;
+
+/// What a new epoch lies above, by those that the records name.
+#[must_use]
+pub fn floor(epochs: impl Iterator<Item = u64>) -> u64 {
+    epochs.filter(|epoch| *epoch < BELIEVED).max().unwrap_or(0)
+}
+
 /// What `me` may do, after having `seen` the Lease as it is `now`; `None`: there is no Lease.
 #[must_use]
 pub fn evaluate(seen: Option<&ObservedLease>, me: &Contender<'_>, now: Instant) -> ElectionStep {
     let Some(ObservedLease { view, since }) = seen else {
-        return ElectionStep::Create(me.floor.max(me.epoch.unwrap_or(0)) + 1);
+        return ElectionStep::Create(me.floor.max(me.epoch.unwrap_or(0)).saturating_add(1));
     };
-    let next = view.epoch.max(me.floor) + 1;
+    let next = view.epoch.max(me.floor).saturating_add(1);
     match &view.holder {
         None => ElectionStep::Take(next),
         Some(holder) if holder == me.identity => {
@@ -123,10 +133,12 @@ pub fn evaluate(seen: Option<&ObservedLease>, me: &Contender<'_>, now: Instant) 
     }
 }
 
-/// The span in which nobody renewed, from the last renewal until `wall`; none where clocks disagree.
+/// The span in which nobody renewed, from the last renewal until `wall`. Where that was by a clock that is ahead, it is as long as the
+/// Lease was `seen` unchanged.
 #[must_use]
-pub fn gap(view: &LeaseView, wall: Time) -> Option<Unobserved> {
-    let from = view.renewed?.trunc_subsecs(3);
+pub fn gap(view: &LeaseView, seen: Duration, wall: Time) -> Option<Unobserved> {
+    let renewed = view.renewed?.trunc_subsecs(3);
+    let from = if renewed <= wall { renewed } else { wall - TimeDelta::from_std(seen).unwrap_or_default() };
     (from < wall).then_some(Unobserved { from, to: wall, of: None })
 }
 
@@ -134,6 +146,12 @@ pub fn gap(view: &LeaseView, wall: Time) -> Option<Unobserved> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn an_epoch_at_the_end_of_what_a_lease_holds_is_not_believed() {
+        assert_eq!(floor([3, 8, 2_147_483_647, u64::MAX].into_iter()), 8);
+        assert_eq!(floor(std::iter::empty()), 0);
+    }
 
     fn view(holder: &str, epoch: u64) -> LeaseView {
         LeaseView::parse(&json!({"spec": {
@@ -184,10 +202,13 @@ mod tests {
 
     #[test]
     fn the_gap_counts_from_the_last_renewal_and_is_never_negative() {
-        let at = |time: &str| gap(&view("a", 1), time.parse().unwrap()).map(|gap| gap.to_string());
+        let seen = Duration::from_secs(20);
+        let at = |time: &str| gap(&view("a", 1), seen, time.parse().unwrap()).map(|gap| gap.to_string());
         assert_eq!(at("2026-03-01T12:01:00Z").as_deref(), Some("2026-03-01T12:00:00Z/2026-03-01T12:01:00Z"));
-        assert_eq!(at("2026-03-01T11:00:00Z"), None);
-        assert_eq!(gap(&LeaseView::parse(&json!({})), "2026-03-01T12:01:00Z".parse().unwrap()), None);
+        assert_eq!(at("2026-03-01T12:00:00Z"), None);
+        let ahead = "by a clock that is ahead";
+        assert_eq!(at("2026-03-01T11:00:00Z").as_deref(), Some("2026-03-01T10:59:40Z/2026-03-01T11:00:00Z"), "{ahead}");
+        assert_eq!(gap(&LeaseView::parse(&json!({})), seen, "2026-03-01T12:01:00Z".parse().unwrap()), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use crate::manifest::object::{Kind, ObjectRef};
 use crate::workload::live::WriteOutcome;
+use http_body_util::LengthLimitError;
 use kube::core::Status;
 use kube::core::response::StatusCause;
 use std::error::Error as _;
@@ -22,6 +23,8 @@ pub(crate) enum Failure {
         /// What came.
         text: String,
     },
+    /// An answer that holds more than one may.
+    TooLong(String),
     /// No answer: time-out, refused connection, broken TLS.
     Silent(String),
 }
@@ -87,9 +90,10 @@ impl Failure {
                 Self::Answered(status)
             };
         }
-        let mut text = error.to_string();
+        let (mut text, mut too_long) = (error.to_string(), false);
         let mut source = error.source();
         while let Some(cause) = source {
+            too_long |= cause.is::<LengthLimitError>();
             let cause_text = cause.to_string();
             if !text.contains(&cause_text) {
                 let _ = write!(text, ": {cause_text}");
@@ -98,6 +102,8 @@ impl Failure {
         }
         if matches!(error, kube::Error::SerdeError(_) | kube::Error::FromUtf8(_)) {
             Self::Garbage { code: 0, text: foreign(&text) }
+        } else if too_long {
+            Self::TooLong(foreign(&text))
         } else {
             Self::Silent(foreign(&text))
         }
@@ -108,8 +114,13 @@ impl Failure {
         match self {
             Self::Answered(status) => Some(status.code),
             Self::Garbage { code, .. } => Some(*code),
-            Self::Silent(_) => None,
+            Self::TooLong(_) | Self::Silent(_) => None,
         }
+    }
+
+    /// Whether less has to be asked for at once.
+    pub(crate) fn is_too_long(&self) -> bool {
+        matches!(self, Self::TooLong(_)) || self.code() == Some(413)
     }
 
     /// Whether the history that was asked for is gone, so that everything has to be listed again.
@@ -124,7 +135,7 @@ impl Failure {
                 status.code == 404 && status.details.as_ref().is_none_or(|details| details.kind.is_empty())
             }
             Self::Garbage { code, text } => *code == 404 && text == text::NO_SUCH_PATH,
-            Self::Silent(_) => false,
+            Self::TooLong(_) | Self::Silent(_) => false,
         }
     }
 
@@ -134,7 +145,7 @@ impl Failure {
             Self::Answered(status) => {
                 status.code == 404 && status.details.as_ref().is_some_and(|details| details.kind == plural)
             }
-            Self::Garbage { .. } | Self::Silent(_) => false,
+            Self::Garbage { .. } | Self::TooLong(_) | Self::Silent(_) => false,
         }
     }
 
@@ -145,7 +156,7 @@ impl Failure {
         }
         match self {
             Self::Answered(status) => answered(status, target.kind),
-            Self::Garbage { .. } | Self::Silent(_) => WriteOutcome::Retriable(self.to_string()),
+            Self::Garbage { .. } | Self::TooLong(_) | Self::Silent(_) => WriteOutcome::Retriable(self.to_string()),
         }
     }
 }
@@ -156,7 +167,7 @@ impl fmt::Display for Failure {
             Self::Answered(status) => f.write_str(&foreign(&status.message)),
             Self::Garbage { code: 0, text } => write!(f, "an answer that is none of an API server: {text}"),
             Self::Garbage { code, text } => write!(f, "HTTP {code}, but not from an API server: {text}"),
-            Self::Silent(why) => f.write_str(why),
+            Self::TooLong(why) | Self::Silent(why) => f.write_str(why),
         }
     }
 }

@@ -69,7 +69,7 @@ pub struct LeaseAnnotations {
 }
 
 impl LeaseAnnotations {
-    fn put(&self, lease: &mut Value) {
+    fn put(&self, lease: &mut Value, wall: Time) {
         let annotations = table(table(lease, "metadata"), "annotations");
         if let Some(anchor) = &self.anchor {
             annotations[ANCHOR] = anchor.as_str().into();
@@ -78,6 +78,7 @@ impl LeaseAnnotations {
             // What is there stays: who notes may not have heard yet of what was inherited.
             let known = annotations[GAPS].as_str().map(unobserved::parse).unwrap_or_default();
             let all = unobserved::merged(known.into_iter().chain(gaps.iter().cloned()).collect());
+            let all = unobserved::cut(all, wall);
             annotations[GAPS] = unobserved::print(&all).into();
         }
     }
@@ -224,10 +225,10 @@ impl Lease {
         let mut lease = lease.clone();
         if self.outdated.as_ref() != Some(notes) {
             // What we noted since then is newer than what is on the Lease.
-            notes.put(&mut lease);
+            notes.put(&mut lease, wall);
             self.outdated = None;
         }
-        let inherited = lapsed.then(|| inherited(&LeaseView::parse(&lease), None, wall));
+        let inherited = lapsed.then(|| self.inherited(&LeaseView::parse(&lease), None, now, wall));
         self.write(&mut lease, epoch, inherited.as_ref(), wall);
         self.hold(self.put(&lease), epoch, now, notes, inherited).await
     }
@@ -244,9 +245,9 @@ impl Lease {
         let exists = lease.pointer("/metadata/resourceVersion").is_some();
         if !exists && (self.held.is_some() || self.deleted.is_none()) {
             // Else what another has noted is newer than what we know of earlier terms.
-            notes.put(&mut lease);
+            notes.put(&mut lease, wall);
         }
-        let inherited = inherited(&LeaseView::parse(&lease), self.deleted.as_ref(), wall);
+        let inherited = self.inherited(&LeaseView::parse(&lease), self.deleted.as_ref(), now, wall);
         self.write(&mut lease, epoch, Some(&inherited), wall);
         table(&mut lease, "spec")["acquireTime"] = micro_time(wall).into();
         let request = if exists { self.put(&lease) } else { self.post(&lease) };
@@ -298,6 +299,16 @@ impl Lease {
         }
     }
 
+    /// What is noted, with the span since the last renewal; what somebody deleted is not forgotten.
+    fn inherited(&self, noted: &LeaseView, deleted: Option<&LeaseView>, now: Instant, wall: Time) -> Inherited {
+        let last = deleted.filter(|_| noted.renewed.is_none()).unwrap_or(noted);
+        let known = noted.gaps.iter().chain(deleted.into_iter().flat_map(|view| &view.gaps));
+        let seen = self.seen.as_ref().map_or(Duration::ZERO, |seen| now.saturating_duration_since(seen.since));
+        let gaps = known.cloned().chain(gap(last, seen, wall)).collect();
+        let anchor = noted.anchor.clone().or_else(|| deleted?.anchor.clone());
+        Inherited { anchor, gaps: unobserved::cut(unobserved::merged(gaps), wall) }
+    }
+
     fn name(&self) -> &str {
         self.cluster.manager()
     }
@@ -323,15 +334,6 @@ impl Lease {
 /// Another was faster: the Lease has changed, is gone, or was made meanwhile.
 fn lost_race(failure: &Failure) -> bool {
     failure.code() == Some(409) || failure.is_absent(PLURAL)
-}
-
-/// What is noted, with the span since the last renewal; what somebody deleted is not forgotten.
-fn inherited(noted: &LeaseView, deleted: Option<&LeaseView>, wall: Time) -> Inherited {
-    let last = deleted.filter(|_| noted.renewed.is_none()).unwrap_or(noted);
-    let known = noted.gaps.iter().chain(deleted.into_iter().flat_map(|view| &view.gaps));
-    let gaps = known.cloned().chain(gap(last, wall)).collect();
-    let anchor = noted.anchor.clone().or_else(|| deleted?.anchor.clone());
-    Inherited { anchor, gaps: unobserved::merged(gaps) }
 }
 
 /// The table under `key`, made if there is none: what the API server sent is data.

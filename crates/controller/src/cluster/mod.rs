@@ -14,6 +14,7 @@ pub mod election;
 pub mod events;
 pub mod failure;
 pub mod lease;
+mod list;
 mod look;
 mod migrate;
 pub mod projection;

@@ -1,6 +1,7 @@
 //! A fake API server for the unit tests of this room: answers by method and path, and remembers what it was asked.
 
 use super::client::Cluster;
+use super::connection::bounded;
 use crate::manifest::object::{Kind, Object, ObjectRef};
 use http::{Request, Response};
 use http_body_util::BodyExt;
@@ -9,6 +10,7 @@ use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
+use tower::ServiceExt as _;
 
 /// What was asked: the request line, the media type, the body.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,7 +52,7 @@ impl Fake {
     pub(super) async fn cluster(&self) -> Cluster {
         self.answers.lock().unwrap().push_front((200, json!({"metadata": {"uid": "cluster-1"}}).to_string()));
         let fake = self.clone();
-        let service = tower::service_fn(move |request| fake.clone().answer(request));
+        let service = tower::service_fn(move |request| fake.clone().answer(request)).map_response(bounded);
         Cluster::over(service, "tidegate".parse().unwrap(), &"a".parse().unwrap()).await.unwrap()
     }
 

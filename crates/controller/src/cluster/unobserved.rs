@@ -61,6 +61,13 @@ pub fn print(gaps: &[Unobserved]) -> String {
     newest.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
 
+/// The same, as far as they are over: a clock that ran ahead has left others, which would count until the calendar has passed them.
+#[must_use]
+pub fn cut(gaps: Vec<Unobserved>, now: Time) -> Vec<Unobserved> {
+    let cut = gaps.into_iter().map(|gap| Unobserved { to: gap.to.min(now), ..gap });
+    cut.filter(|gap| gap.from < gap.to).collect()
+}
+
 /// Joins what overlaps; oldest first.
 #[must_use]
 pub fn merged(mut gaps: Vec<Unobserved>) -> Vec<Unobserved> {

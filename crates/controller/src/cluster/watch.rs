@@ -13,6 +13,7 @@ use super::brake::{self, BRAKE, BrakeSight};
 use super::chance::random;
 use super::client::Cluster;
 use super::failure::Failure;
+use super::list::PAGE;
 use super::store::{Change, Observed, Sight, Space};
 use super::{request, trim};
 use crate::manifest::ids::Namespace;
@@ -20,7 +21,6 @@ use crate::manifest::object::{Kind, Object, ObjectRef, at};
 use crate::workload::live::Expects;
 use futures::StreamExt;
 use kube::core::WatchEvent;
-use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,8 +29,6 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-/// How many objects are asked for at once.
-const PAGE: &str = "200";
 /// How many lists may run at once.
 const LISTS: usize = 16;
 /// The shortest pause before asking again. Doubled each time.
@@ -65,7 +63,7 @@ impl Watches {
         let mut watch = |kind, namespace: &Namespace, only, space: &Arc<Mutex<Space>>| {
             let (cluster, namespace, space) = (cluster.clone(), namespace.clone(), space.clone());
             let (notify, lists) = (notify.clone(), lists.clone());
-            tasks.spawn(Watch { cluster, kind, namespace, only, space, notify, lists, tries: 0 }.follow());
+            tasks.spawn(Watch { cluster, kind, namespace, only, space, notify, lists, page: PAGE, tries: 0 }.follow());
         };
         let home = Arc::new(Mutex::new(Space::new(cluster.uid(), &[Kind::ConfigMap])));
         watch(Kind::ConfigMap, cluster.home(), Some(BRAKE), &home);
@@ -126,32 +124,19 @@ fn lock(space: &Mutex<Space>) -> MutexGuard<'_, Space> {
 }
 
 /// One watch.
-struct Watch {
-    cluster: Cluster,
-    kind: Kind,
-    namespace: Namespace,
+pub(super) struct Watch {
+    pub(super) cluster: Cluster,
+    pub(super) kind: Kind,
+    pub(super) namespace: Namespace,
     /// Only the object of this name.
     only: Option<&'static str>,
     space: Arc<Mutex<Space>>,
     notify: Arc<Notify>,
-    lists: Arc<Semaphore>,
+    pub(super) lists: Arc<Semaphore>,
+    /// How many objects a page of a list has now.
+    pub(super) page: usize,
     /// How often it was tried since something last came of it.
     tries: u32,
-}
-
-/// A page of a list.
-#[derive(Deserialize)]
-struct Page {
-    metadata: PageMeta,
-    items: Vec<Value>,
-}
-
-#[derive(Deserialize)]
-struct PageMeta {
-    #[serde(default, rename = "resourceVersion")]
-    resource_version: String,
-    #[serde(default, rename = "continue")]
-    next: String,
 }
 
 /// What follows on the end of a watch.
@@ -249,42 +234,12 @@ impl Watch {
     }
 
     /// An object as it was read; `None` if it has no name, which no API server sends.
-    fn object(&self, value: Value) -> Option<Object> {
+    pub(super) fn object(&self, value: Value) -> Option<Object> {
         let name = at(&value, "/metadata/name")?.as_str()?.parse().ok()?;
         let reference = ObjectRef { kind: self.kind, namespace: self.namespace.clone(), name };
         let mut object = Object::new(reference, value);
         trim::trim(&mut object, self.cluster.manager());
         Some(object)
-    }
-
-    /// Lists everything, page by page, with the resourceVersion of the list.
-    async fn list(&self) -> Result<(Vec<Object>, String), Failure> {
-        let _turn = self.lists.acquire().await;
-        let path = request::collection(self.kind, &self.namespace);
-        let (mut items, mut next) = (Vec::new(), String::new());
-        loop {
-            let mut query = vec![("limit", PAGE)];
-            let selector = self.selector();
-            if let Some(selector) = &selector {
-                query.push(("fieldSelector", selector));
-            }
-            if !next.is_empty() {
-                query.push(("continue", &next));
-            }
-            let answer = self.cluster.call(request::get(&path, &query)).await?;
-            let page: Page = serde_json::from_value(answer)
-                .map_err(|error| Failure::Garbage { code: 200, text: format!("no list: {error}") })?;
-            items.extend(page.items.into_iter().filter_map(|item| self.object(item)));
-            if page.metadata.next.is_empty() {
-                let version = page.metadata.resource_version;
-                return if version.is_empty() {
-                    Err(Failure::Garbage { code: 200, text: "a list without a resourceVersion".to_owned() })
-                } else {
-                    Ok((items, version))
-                };
-            }
-            next = page.metadata.next;
-        }
     }
 
     async fn open(
@@ -302,7 +257,7 @@ impl Watch {
         self.cluster.open(request::get(&request::collection(self.kind, &self.namespace), &query)).await
     }
 
-    fn selector(&self) -> Option<String> {
+    pub(super) fn selector(&self) -> Option<String> {
         self.only.map(|name| format!("metadata.name={name}"))
     }
 
@@ -352,6 +307,7 @@ impl Watch {
 
 #[cfg(test)]
 mod tests {
+    use super::super::connection::RESPONSE_LIMIT;
     use super::super::testing::Fake;
     use super::*;
     use crate::workload::live::LiveState;
@@ -380,6 +336,7 @@ mod tests {
             space: space.clone(),
             notify: notify.clone(),
             lists: Arc::new(Semaphore::new(1)),
+            page: PAGE,
             tries: 0,
         };
         let look = async {
@@ -427,6 +384,19 @@ mod tests {
         let expected = ["", "continue=more", &watch("5"), &watch("7"), &watch("8"), "", &watch("10"), ""];
         // The last watch may have been opened by now, or not.
         assert_eq!(asked[..expected.len()], expected);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn attack_101_a_page_that_is_longer_than_an_answer_may_be_is_asked_for_in_halves() {
+        let large = json!({"metadata": {"name": "large"}, "data": {"x": "x".repeat(RESPONSE_LIMIT)}});
+        let fake = Fake::answering([page(&[large], "5", ""), page(&[config("a", "1")], "", "more")])
+            .then(200, &page(&[config("b", "2")], "5", "").1.to_string())
+            .then(200, "");
+        follow(&fake, |observed| is_ready_with(&observed, &["a", "b"])).await;
+        let asked: Vec<String> = fake.asked().into_iter().map(|asked| asked.line).take(3).collect();
+        let limit =
+            |line: &String| line.split_once("limit=").map(|(_, rest)| rest.split('&').next().unwrap().to_owned());
+        assert_eq!(asked.iter().filter_map(limit).collect::<Vec<_>>(), ["200", "100", "100"], "{asked:?}");
     }
 
     #[tokio::test(start_paused = true)]

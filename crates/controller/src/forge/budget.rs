@@ -1,7 +1,7 @@
 //! How much may be asked of a Git host: a share of what it allows, and nothing while it asks for a pause.
 
 use crate::record::state::Time;
-use chrono::{DateTime, TimeDelta};
+use chrono::TimeDelta;
 use http::header::{HeaderMap, RETRY_AFTER};
 
 /// The longest pause that is believed.
@@ -27,7 +27,7 @@ impl Budget {
     /// How long nothing may be asked yet.
     #[must_use]
     pub fn rests(self, now: Time) -> Option<TimeDelta> {
-        self.until.map(|until| until - now).filter(|pause| *pause > TimeDelta::zero())
+        self.until.map(|until| until - now).filter(|pause| *pause > TimeDelta::zero() && *pause <= LONGEST)
     }
 
     /// Takes note of an answer: its status, its headers, and what it says of itself. Whether it was refused for a limit.
@@ -38,7 +38,7 @@ impl Budget {
         let asked =
             headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(|text| match text.trim().parse() {
                 Ok(seconds) => TimeDelta::try_seconds(seconds).unwrap_or(LONGEST),
-                Err(_) => DateTime::parse_from_rfc2822(text).map_or(PAUSE, |at| at.to_utc() - now),
+                Err(_) => Time::from_rfc2822(text).map_or(PAUSE, |at| at - now),
             });
         let reset = number("ratelimit-reset").and_then(|at| Time::from_timestamp(at, 0)).map(|at| at - now);
         let (left, all) = (number("ratelimit-remaining"), number("ratelimit-limit"));

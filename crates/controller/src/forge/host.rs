@@ -13,7 +13,6 @@ use crate::manifest::installation::{Access, HostKind, PullHost};
 use crate::people::user::User;
 use crate::record::state::Time;
 use crate::record::text::plain;
-use chrono::DateTime;
 use http::Method;
 use http::header::{DATE, ETAG, HeaderMap, LINK};
 use secrecy::{ExposeSecret, SecretString};
@@ -421,7 +420,7 @@ impl Answer {
 
 /// The time as HTTP says it.
 fn moment(date: &str) -> Option<Time> {
-    Some(DateTime::parse_from_rfc2822(date).ok()?.to_utc())
+    Time::from_rfc2822(date)
 }
 
 #[cfg(test)]

@@ -108,7 +108,7 @@ impl Window {
         // No zone has ever left out more than a day (Samoa, 30 December 2011).
         let minutes = (0..=1_440).map(|n| local + TimeDelta::minutes(n));
         let mut shown = minutes.filter_map(|t| self.zone.from_local_datetime(&t).earliest());
-        shown.next().map(|t| t.to_utc())
+        shown.next().map(|t| t.to_utc().into())
     }
 
     /// The last opening that is not later than `at`.
@@ -156,7 +156,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn at(text: &str) -> Time {
-        chrono::DateTime::parse_from_rfc3339(text).expect(text).to_utc()
+        text.parse().expect(text)
     }
 
     fn window(cron: &str, duration: &str, zone: &str) -> Window {

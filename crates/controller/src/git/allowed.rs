@@ -6,9 +6,9 @@ use super::signed::SignatureVerdict;
 use super::signed_payload::open;
 use super::{GitError, RemoteConfig, Store, oid};
 use crate::manifest::ids::CommitId;
+use crate::record::state::Time;
 use crate::sign::Signers;
 use crate::sign::openpgp::{self, Keyring};
-use chrono::{DateTime, Utc};
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::fs::File;
@@ -23,7 +23,7 @@ pub struct Signatory {
     /// The fingerprint of their key.
     pub key: String,
     /// When the commit says that it was made.
-    pub at: DateTime<Utc>,
+    pub at: Time,
     /// Why they decide nothing now: whoever has the key can write any time into a commit.
     pub lapsed: Option<String>,
 }
@@ -36,7 +36,7 @@ impl Store {
     ///
     /// # Errors
     /// `Missing` when the commit is not in the cache.
-    pub async fn unverified(&self, commit: &CommitId, now: DateTime<Utc>) -> Result<Option<String>, GitError> {
+    pub async fn unverified(&self, commit: &CommitId, now: Time) -> Result<Option<String>, GitError> {
         let config = &self.inner.config;
         if config.signers_file.is_none() && config.keyring_file.is_none() {
             return Ok(None);
@@ -76,7 +76,7 @@ impl Store {
     pub async fn signatories(
         &self,
         commits: Vec<CommitId>,
-        now: DateTime<Utc>,
+        now: Time,
     ) -> Result<Vec<Result<Signatory, String>>, GitError> {
         self.on_cache(move |inner, repository| {
             let file = inner.config.signers_file.as_ref();
@@ -103,11 +103,11 @@ fn signatory(
     signers: &Signers,
     signature: Option<&[u8]>,
     content: &[u8],
-    [at, now]: [DateTime<Utc>; 2],
+    [at, now]: [Time; 2],
 ) -> Result<Signatory, String> {
     match SignatureVerdict::of(signature, content, &BTreeSet::new()) {
-        SignatureVerdict::Foreign(key) if !signers.names(&key, at).is_empty() => {
-            let (names, names_now) = (signers.names(&key, at), signers.names(&key, now));
+        SignatureVerdict::Foreign(key) if !signers.names(&key, *at).is_empty() => {
+            let (names, names_now) = (signers.names(&key, *at), signers.names(&key, *now));
             let lapsed = names.is_disjoint(&names_now);
             let lapsed = lapsed.then(|| format!("is signed by {}, a key that is not valid now", key.fingerprint()));
             let names = names.into_iter().map(str::to_owned).collect();
@@ -146,22 +146,16 @@ impl Allowed {
     }
 
     /// Why a signature of `content`, which was committed at that time, does not count, if it does not.
-    fn judge(
-        &self,
-        signature: Option<&[u8]>,
-        content: &[u8],
-        committed: DateTime<Utc>,
-        now: DateTime<Utc>,
-    ) -> Result<(), String> {
+    fn judge(&self, signature: Option<&[u8]>, content: &[u8], committed: Time, now: Time) -> Result<(), String> {
         if let Some(signature) = signature.filter(|signature| openpgp::is_meant(signature)) {
             let Some(keyring) = &self.keyring else {
                 return Err("carries an OpenPGP signature, and no keyring is named (repository.keyringFile)".to_owned());
             };
-            return keyring.judge(signature, content, now).map(drop).map_err(|refused| format!("carries {refused}"));
+            return keyring.judge(signature, content, *now).map(drop).map_err(|refused| format!("carries {refused}"));
         }
         match SignatureVerdict::of(signature, content, &BTreeSet::new()) {
             // None is trusted by itself: whether a key counts is on the list.
-            SignatureVerdict::Foreign(key) if self.signers.name(&key, committed).is_some() => Ok(()),
+            SignatureVerdict::Foreign(key) if self.signers.name(&key, *committed).is_some() => Ok(()),
             verdict @ (SignatureVerdict::Trusted(_)
             | SignatureVerdict::Foreign(_)
             | SignatureVerdict::Unsigned

@@ -4,8 +4,8 @@ use super::keygen::Keygen;
 use super::{GitError, Store, oid, pack, tree};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId};
+use crate::record::state;
 use crate::sign::SigningKey;
-use chrono::{DateTime, Utc};
 use git2::{FileMode, ObjectType, Oid, Repository, Signature, Time, Tree};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,7 +25,7 @@ pub struct CommitDraft {
     /// Author and committer.
     pub author: Person,
     /// Author's and committer's time, to the second.
-    pub time: DateTime<Utc>,
+    pub time: state::Time,
 }
 
 /// What signs a commit.

@@ -4,8 +4,8 @@ use super::commit::{Person, commit_id};
 use super::{GitError, Store, oid, tree};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::CommitId;
+use crate::record::state::Time;
 use crate::record::text::plain;
-use chrono::{DateTime, Utc};
 use git2::{Commit, ObjectType, Oid, Repository, Signature, Tree, TreeEntry};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,7 +43,7 @@ pub struct Logged {
     /// The first line of its message, escaped.
     pub subject: String,
     /// When it was committed.
-    pub time: DateTime<Utc>,
+    pub time: Time,
 }
 
 impl Store {
@@ -257,6 +257,6 @@ pub(super) fn person(who: &Signature<'_>) -> Person {
 }
 
 /// When a commit was committed; a time that no calendar has counts as 1970.
-pub(super) fn time(commit: &Commit<'_>) -> DateTime<Utc> {
-    DateTime::from_timestamp(commit.time().seconds(), 0).unwrap_or_default()
+pub(super) fn time(commit: &Commit<'_>) -> Time {
+    Time::from_timestamp(commit.time().seconds(), 0).unwrap_or(Time::UNIX_EPOCH)
 }

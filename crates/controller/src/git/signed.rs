@@ -8,8 +8,8 @@ use super::history::{subject, time};
 use super::signed_payload::{Opened, open};
 use super::{GitError, Store, oid};
 use crate::manifest::ids::CommitId;
+use crate::record::state::Time;
 use crate::sign::{self, PublicKey, SignedBy, SigningKey};
-use chrono::{DateTime, Utc};
 use git2::{Commit, Repository};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -53,7 +53,7 @@ pub struct Sealed {
     /// The first line of its message, escaped.
     pub subject: String,
     /// When it was committed.
-    pub time: DateTime<Utc>,
+    pub time: Time,
     /// What its signature is worth.
     pub verdict: SignatureVerdict,
     /// Whether it says that all that lies behind it is accepted.

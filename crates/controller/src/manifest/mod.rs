@@ -37,6 +37,7 @@ pub mod schema;
 pub mod set;
 pub mod ssh_url;
 pub mod team;
+pub mod time;
 pub mod tracked;
 pub mod traefik;
 pub mod yaml;

@@ -14,7 +14,6 @@ use crate::record::state::{Checked, Position, RoleName, Run, Time};
 use crate::record::text::plain;
 use crate::workload::layouts::suffixed;
 use crate::workload::routers::Services;
-use chrono::Datelike;
 use std::collections::BTreeMap;
 
 /// What is known of a step's checks.
@@ -52,11 +51,7 @@ pub fn measure(draft: &Draft<'_>, plan: &Plan, run: &Run, step: &Step, position:
     if procedure::is_skipped(run, step) {
         return measured;
     }
-    let Some(since) = settled(exposed, plan, step) else {
-        let why = format!("the record says that {} was reached at {exposed}", step.name);
-        measured.waits.push(Wait::new(Reason::RecordUnreadable, why));
-        return measured;
-    };
+    let since = settled(exposed, plan, step);
     let (about, sides) = (draft.about(run, &step.name), run_sides(draft, plan, run));
     let over = match soak {
         Soak::Running => None,
@@ -154,7 +149,7 @@ pub fn last_verdicts(draft: &Draft<'_>, plan: &Plan, run: &Run) -> Vec<Checked> 
     let position = draft.state.phase.position();
     let Some((step, since)) = position.and_then(|position| {
         let step = steps.iter().find(|step| step.name == position.step)?;
-        Some((step, settled(position.clock.exposed?, plan, step)?))
+        Some((step, settled(position.clock.exposed?, plan, step)))
     }) else {
         return Vec::new();
     };
@@ -181,10 +176,9 @@ pub fn queries(plan: &Plan, pods: &PodsDigest, namespace: &Namespace) -> BTreeMa
     asked.collect()
 }
 
-/// From when on what is measured at a step counts; none after the year 9999, from which nothing can be reckoned.
-fn settled(exposed: Time, plan: &Plan, step: &Step) -> Option<Time> {
-    let settles = Span::from_secs(procedure::settle(plan, step)).delta();
-    exposed.checked_add_signed(settles).filter(|since| since.year() < 10_000)
+/// From when on what is measured at a step counts.
+fn settled(exposed: Time, plan: &Plan, step: &Step) -> Time {
+    exposed + Span::from_secs(procedure::settle(plan, step)).delta()
 }
 
 fn run_sides(draft: &Draft<'_>, plan: &Plan, run: &Run) -> Sides {

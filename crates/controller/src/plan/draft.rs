@@ -293,9 +293,9 @@ impl<'a> Draft<'a> {
         let began = match (&self.state.run, self.before.as_ref().map(|before| &before.phase)) {
             (Some(run), _) => run.started,
             (None, Some(Phase::Initializing(clock))) => clock.entered,
-            (None, _) => Time::MIN_UTC,
+            (None, _) => Time::MIN,
         };
-        if began > self.now() { Time::MIN_UTC } else { began }
+        if began > self.now() { Time::MIN } else { began }
     }
 
     /// How far live is from a posture.

@@ -8,8 +8,9 @@ use super::context::Context;
 use super::exposure;
 use super::report::{Reason, Wait};
 use crate::manifest::object::Object;
+use crate::record::state::Time;
 use crate::workload::routers::{RouteStatus, leftover};
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 use serde_json::Value;
 
 /// What is written over a live object on the way to `wanted`.
@@ -37,7 +38,7 @@ pub fn pending(context: &Context<'_>) -> Option<Wait> {
 }
 
 /// When we wrote an object last.
-pub(super) fn written(live: &Object, manager: &str) -> Option<DateTime<Utc>> {
+pub(super) fn written(live: &Object, manager: &str) -> Option<Time> {
     let entries = live.at("/metadata/managedFields").and_then(Value::as_array)?;
     let own = entries.iter().filter(|entry| entry["manager"] == manager && entry["operation"] == "Apply");
     own.filter_map(|entry| entry["time"].as_str()?.parse().ok()).max()

@@ -134,7 +134,7 @@ fn time(live: &Object, pointer: &str) -> Option<Time> {
 /// When the cluster ends it.
 fn deadline(live: &Object) -> Option<Time> {
     let seconds = TimeDelta::try_seconds(live.int("/spec/activeDeadlineSeconds")?)?;
-    time(live, "/status/startTime")?.checked_add_signed(seconds)
+    Some(time(live, "/status/startTime")? + seconds)
 }
 
 /// Lets a Job be made; what says that this does not work. Nothing of that is evidence against the version: it has not been tried.

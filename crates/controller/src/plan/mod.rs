@@ -6,6 +6,7 @@ pub mod adoption;
 pub mod back;
 pub mod bootstrap;
 pub mod checks;
+pub mod clock;
 pub mod context;
 pub mod converge;
 pub mod decisions;

@@ -3,6 +3,7 @@
 use super::action::{Action, Class};
 use super::back;
 use super::bootstrap;
+use super::clock;
 use super::context::seq_of;
 use super::converge::Drift;
 use super::decisions;
@@ -13,6 +14,7 @@ use super::forward;
 use super::hooks;
 use super::idle;
 use super::input::{Desired, Input, Live, RecordedState};
+use super::introduce;
 use super::jobs;
 use super::procedure;
 use super::renamed::renamed;
@@ -20,9 +22,10 @@ use super::report::{Reason, Wait};
 use super::terminate;
 use super::tracked;
 use super::versions;
-use crate::record::state::{Phase, RolloutState, Serving};
+use crate::record::state::{Phase, RolloutState, Serving, Time};
 use crate::rules::{Rule, holds};
 use crate::workload::live::LiveState;
+use chrono::TimeDelta;
 
 /// What one rollout shall do next, and what it waits on.
 #[must_use]
@@ -37,16 +40,32 @@ pub fn plan(input: &Input) -> RolloutPlan {
         }
         RecordedState::None => unrecorded(input, live),
         RecordedState::State(state, plan) => match distrust(input, live, state) {
-            Some(wait) => hold(vec![wait]),
+            Some(Distrust { wait, blind_from: Some(from) }) if from <= input.now => {
+                terminate::blind(input, live, vec![wait])
+            }
+            Some(Distrust { wait, blind_from }) => RolloutPlan { wake_at: blind_from, ..hold(vec![wait]) },
             None => {
                 let told = hooks::due(input, state, plan.as_deref());
-                let mut draft = Draft::new(input, live, Some((**state).clone()), (**state).clone(), plan.clone());
+                let rectified = clock::rectified((**state).clone(), input.now);
+                let mut draft = Draft::new(input, live, Some((**state).clone()), rectified, plan.clone());
+                if draft.state != **state {
+                    draft.note("the clock was set back");
+                }
                 tracked::look(&mut draft);
                 let mut plan = recorded(draft);
                 plan.questions.extend(told);
                 plan
             }
         },
+    }
+}
+
+/// What marks and the brake want without a record that is believed, or a plan that could be made from it.
+#[must_use]
+pub fn blindly(input: &Input, waits: Vec<Wait>) -> RolloutPlan {
+    match &input.live {
+        Live::Seen(live) => terminate::blind(input, live, waits),
+        Live::Away { .. } => hold(waits),
     }
 }
 
@@ -68,27 +87,43 @@ pub fn hold(waits: Vec<Wait>) -> RolloutPlan {
     }
 }
 
-/// Why a record must not be acted on: it is somebody else's, from the future, or older than what live was written under.
-fn distrust(input: &Input, live: &LiveState, state: &RolloutState) -> Option<Wait> {
+/// Between two looks of one process a record lags for seconds; only one that stays behind is as good as none.
+const LAG: TimeDelta = TimeDelta::seconds(60);
+
+/// Why a record must not be acted on.
+struct Distrust {
+    wait: Wait,
+    /// From when on marks and the brake act all the same, as where no record can be read.
+    blind_from: Option<Time>,
+}
+
+/// It is somebody else's, from the future, or older than what live was written under.
+fn distrust(input: &Input, live: &LiveState, state: &RolloutState) -> Option<Distrust> {
+    let at_once = |reason, why: String| Some(Distrust { wait: Wait::new(reason, why), blind_from: Some(input.now) });
     if let Phase::Unknown(_) = state.phase {
-        return Some(Wait::new(Reason::UnknownPhase, format!("written by tidegate {}", state.writer.version)));
+        return at_once(Reason::UnknownPhase, format!("written by tidegate {}", state.writer.version));
     }
     if state.writer.instance != input.me.instance {
         let why = format!("the record was written by the instance {}", state.writer.instance);
-        return Some(Wait::new(Reason::ForeignState, why));
+        return at_once(Reason::ForeignState, why);
     }
     let cluster = state.clusters.get(&input.me.cluster);
     if let Some(cluster) = cluster.filter(|c| c.uid != live.cluster_uid) {
         let why =
             format!("the record is about the cluster with uid {}, this one has {}", cluster.uid, live.cluster_uid);
-        return Some(Wait::new(Reason::ForeignState, why));
+        return at_once(Reason::ForeignState, why);
     }
     let owner = input.me.instance.owner_of(&input.id);
     let manager = input.me.instance.in_cluster();
     let ours = live.objects.owned_by(&owner);
-    let (seq, newest) = ours.map(|o| (seq_of(o, &manager), o.reference())).max()?;
-    let why = || format!("{newest} was written under record {seq}, the one read is {}", state.seq);
-    (seq > state.seq && holds(Rule::Fence)).then(|| Wait::new(Reason::StaleRead, why()))
+    let newest = ours.max_by_key(|o| (seq_of(o, &manager), o.reference()))?;
+    let seq = seq_of(newest, &manager);
+    if seq <= state.seq || !holds(Rule::Fence) {
+        return None;
+    }
+    let why = format!("{} was written under record {seq}, the one read is {}", newest.reference(), state.seq);
+    let blind_from = introduce::written(newest, &manager).map(|at| at + LAG);
+    Some(Distrust { wait: Wait::new(Reason::StaleRead, why), blind_from })
 }
 
 fn unrecorded(input: &Input, live: &LiveState) -> RolloutPlan {

@@ -40,7 +40,7 @@ pub fn rule(draft: &Draft<'_>) -> Option<ApprovalRule> {
 
 /// What proofs are judged by now.
 pub fn verifier<'b>(draft: &Draft<'b>, rule: &'b ApprovalRule, base: &'b str) -> ApprovalVerifier<'b> {
-    let since = draft.state.run.as_ref().map_or(Time::MIN_UTC, |run| run.started - SKEW);
+    let since = draft.state.run.as_ref().map_or(Time::MIN, |run| run.started - SKEW);
     ApprovalVerifier { rule, base, since, told: &draft.input.evidence.proofs, now: draft.now() }
 }
 

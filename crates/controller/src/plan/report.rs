@@ -109,6 +109,7 @@ reasons! {
     RecordUnreadable: "operations", "The record in Git cannot be read.", "put the state branch back to its last good commit (docs/operations.md)";
     ForeignState: "operations", "The record was written by another instance or for another cluster.", "find out which instance shall write there, and give the other a name of its own";
     StaleRead: "tidegate", "A live object was written under a newer record than the one read.", "";
+    PlanFailed: "operations", "A fault of tidegate keeps it from planning this rollout; marks and the brake act.", "take what the message names to tidegate's issues, with the rollout's record; another version may not have the fault";
     UnknownPhase: "operations", "The record was written by a newer version of tidegate.", "run the version of tidegate that wrote the record, or a newer one";
     LoweredByHand: "the team", "Somebody lowered the exposure by hand; set it back, or abort the run.", "set the weights back to what the record says, or: tidegate abort ROLLOUT";
     Drifted: "the team", "Somebody changed fields that are ours; they are put back when no run is open.", "nothing has to be done; to keep such a change, make it on main";

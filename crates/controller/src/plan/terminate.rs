@@ -122,7 +122,7 @@ fn unmark(object: &mut Object) {
     }
 }
 
-/// Without a readable record only marks and the brake act (design §1): what is ours goes back to stable, from live alone,
+/// Without a record that is believed only marks and the brake act (design §1): what is ours goes back to stable, from live alone,
 /// where stable has somebody to serve. `waits` say why nothing else is done.
 #[must_use]
 pub fn blind(input: &Input, live: &LiveState, waits: Vec<Wait>) -> RolloutPlan {

@@ -1,7 +1,7 @@
 //! The one place that reads the time.
 
 use crate::record::state::Time;
-use chrono::{SubsecRound, TimeDelta};
+use chrono::TimeDelta;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -61,7 +61,7 @@ impl Clock {
     #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the time")]
     fn exact(&self) -> Time {
         match &self.0 {
-            Source::System => chrono::Utc::now(),
+            Source::System => chrono::Utc::now().into(),
             Source::Set(at, since, Hand(stepped)) => {
                 let passed = TimeDelta::from_std(since.elapsed()).unwrap_or(TimeDelta::MAX);
                 *at + passed + TimeDelta::seconds(stepped.load(Ordering::Relaxed))

@@ -16,6 +16,7 @@ use super::table::Table;
 use super::tick::{Requeue, Term};
 use super::unobserved::UnobservedSpans;
 use super::world::{self, Backends};
+use crate::cluster::election;
 use crate::cluster::lease::{Inherited, Lease, LeaseAnnotations, LeaseHeld, Timing};
 use crate::cluster::store::Observed;
 use crate::cluster::watch::Watches;
@@ -405,11 +406,12 @@ enum Over {
 
 /// What the Lease shall say; whether that is new.
 fn note(notes: &mut LeaseAnnotations, term: &Term<'_>, held: &LeaseHeld) -> bool {
-    let epochs = term.source.view().map_or(0, |view| view.records.states().map(|s| s.writer.epoch).max().unwrap_or(0));
+    let view = term.source.view();
+    let epochs = view.iter().flat_map(|view| view.records.states()).map(|state| state.writer.epoch);
     let new = LeaseAnnotations {
         anchor: term.anchor.clone(),
         gaps: Some(term.gaps.all(term.shell.clock.now())),
-        floor: epochs.max(held.epoch()),
+        floor: election::floor(epochs).max(held.epoch()),
     };
     let modified = *notes != new;
     *notes = new;

@@ -246,6 +246,13 @@ impl Collector {
         failed.is_some_and(|answer| now < answer.at + REST)
     }
 
+    /// Forgets every answer, but not what is on its way: their times are of a clock that has been set back since.
+    pub fn forget(&self) {
+        let mut known = self.known();
+        known.by_rollout.clear();
+        known.again.clear();
+    }
+
     /// Forgets everything about a rollout that is gone.
     pub fn gone(&self, rollout: &RolloutId) {
         self.known().forget(rollout);

@@ -196,7 +196,7 @@ impl Reader {
         self.looked.get(&offer.number).is_none_or(|look| {
             look.head != offer.head
                 || look.main.is_none()
-                || (look.main.as_ref() != Some(main) && self.setting.clock.now() - look.at >= AGAIN)
+                || (look.main.as_ref() != Some(main) && (self.setting.clock.now() - look.at).abs() >= AGAIN)
         })
     }
 
@@ -284,7 +284,7 @@ impl Reader {
             return Ok(Came::Later);
         }
         let now = clock.now();
-        self.said.retain(|at| now - *at < TimeDelta::hours(1));
+        self.said.retain(|at| (now - *at).abs() < TimeDelta::hours(1));
         if self.said.len() >= SAID {
             return Ok(Came::Later);
         }

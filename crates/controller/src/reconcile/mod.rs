@@ -9,6 +9,7 @@
 
 pub mod announce;
 mod backoff;
+pub mod caught;
 pub mod clock;
 pub mod controller;
 pub mod evidence;

@@ -2,7 +2,7 @@
 
 use super::clock::Clock;
 use super::source::{GitView, LoadedRecord, LoadedRecords, Policies};
-use super::unobserved::{UnobservedSpans, Visibility};
+use super::unobserved::{Step, UnobservedSpans, Visibility};
 use crate::cluster::brake::BrakeSight;
 use crate::cluster::store::Observed;
 use crate::cluster::watch::Watches;
@@ -26,6 +26,8 @@ use std::sync::Arc;
 pub struct Snapshot {
     /// When.
     pub now: Time,
+    /// How the clock went since the look before.
+    pub step: Step,
     spaces: BTreeMap<Namespace, Space>,
     brake: BrakeSight,
 }
@@ -59,7 +61,7 @@ impl Snapshot {
         clock: &Clock,
     ) -> Self {
         let now = clock.now();
-        gaps.look(now, clock.instant());
+        let step = gaps.look(now, clock.instant());
         let mut spaces = BTreeMap::new();
         for namespace in namespaces {
             let live = match watches.snapshot(namespace) {
@@ -70,13 +72,18 @@ impl Snapshot {
             gaps.see(namespace, sight, now);
             spaces.insert(namespace.clone(), Space { live, gaps: gaps.of(namespace, now) });
         }
-        Self { now, spaces, brake: watches.brake() }
+        Self { now, step, spaces, brake: watches.brake() }
     }
 
     /// Of no namespace.
     #[cfg(test)]
     pub(super) fn empty(now: Time) -> Self {
-        Self { now, spaces: BTreeMap::new(), brake: BrakeSight::Unknown { why: "nobody looked".to_owned() } }
+        Self {
+            now,
+            step: Step::On,
+            spaces: BTreeMap::new(),
+            brake: BrakeSight::Unknown { why: "nobody looked".to_owned() },
+        }
     }
 
     /// What a namespace looked like.

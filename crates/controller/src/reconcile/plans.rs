@@ -1,5 +1,6 @@
 //! The plans of one tick: who is planned and in which order, and what goes back, which waits for no other plan.
 
+use super::caught;
 use super::execute::{Lists, Ran};
 use super::observe::{Scene, Snapshot};
 use super::record::RecordEntry;
@@ -11,7 +12,6 @@ use crate::plan::action::Action;
 use crate::plan::draft::{RecordChange, RolloutPlan};
 use crate::plan::evidence::Evidence;
 use crate::plan::input::{Input, Live, MayStart};
-use crate::plan::planner;
 use crate::plan::tracked;
 use crate::record::history::is_under_way;
 use crate::record::state::{Phase, Time};
@@ -90,8 +90,7 @@ impl Term<'_> {
             return None;
         }
         self.shell.evidence.examined(id);
-        let input = scene.input(id, self.shell.evidence.of(id), may_start);
-        let plan = planner::plan(&input);
+        let (input, plan) = caught::plan(scene, id, self.shell.evidence.of(id), may_start)?;
         tracing::debug!(rollout = %id, "planned");
         for wait in &plan.waits {
             let until = wait.until.map(tracing::field::display);
@@ -210,7 +209,7 @@ pub(super) fn is_alarmed(view: &GitView, id: &RolloutId, evidence: &Evidence) ->
 fn in_turn<'a>(ids: BTreeSet<RolloutId>, phase: impl Fn(&RolloutId) -> Option<&'a Phase>) -> Vec<RolloutId> {
     let since = |id: &RolloutId| match phase(id) {
         Some(Phase::Waiting { at: None, since, .. }) => *since,
-        Some(_) | None => Time::MAX_UTC,
+        Some(_) | None => Time::MAX,
     };
     let mut ids: Vec<RolloutId> = ids.into_iter().collect();
     ids.sort_by_cached_key(since);

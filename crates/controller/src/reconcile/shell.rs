@@ -1,5 +1,6 @@
 //! What a process has for its whole life, and what it does while Git keeps a tick waiting.
 
+use super::caught;
 use super::clock::Clock;
 use super::evidence::Collector;
 use super::execute::{Executor, Lists, Ran};
@@ -19,7 +20,6 @@ use crate::manifest::proof::By;
 use crate::plan::action::Action;
 use crate::plan::draft::RolloutPlan;
 use crate::plan::input::MayStart;
-use crate::plan::planner;
 use crate::record::state::{Time, Writer};
 use crate::report::metrics::Metrics;
 use std::collections::BTreeSet;
@@ -158,7 +158,7 @@ impl Shell {
         for batch in ids.chunks(BATCH) {
             let mut plans = Vec::new();
             for id in batch {
-                let plan = planner::plan(&scene.input(id, self.evidence.of(id), MayStart::Yes));
+                let Some((_, plan)) = caught::plan(&scene, id, self.evidence.of(id), MayStart::Yes) else { continue };
                 self.evidence.measure(id, &plan.questions);
                 plans.push(plan);
             }

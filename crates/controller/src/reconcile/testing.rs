@@ -260,7 +260,7 @@ pub(super) fn write(state: RolloutState) -> RecordChange {
 
 /// A process that leads a cluster in this one.
 pub(super) async fn leading(clock: &Clock) -> Lead {
-    let api = KubeApi::new(clock.now());
+    let api = KubeApi::new(*clock.now());
     let home = "default".parse().unwrap();
     let cluster = Cluster::over(api.caller("it"), home, &"prod".parse().unwrap()).await.unwrap();
     let (notes, noted) = watch::channel(LeaseAnnotations::default());

@@ -1,6 +1,6 @@
 //! When nobody observed: what is on the Lease, and what cannot be read now (requirement X-14).
 
-use crate::cluster::unobserved::{KEPT, Unobserved, merged};
+use crate::cluster::unobserved::{KEPT, Unobserved, cut, merged};
 use crate::manifest::ids::Namespace;
 use crate::record::state::Time;
 use chrono::TimeDelta;
@@ -19,6 +19,15 @@ pub struct UnobservedSpans {
     last: Option<(Time, Instant)>,
 }
 
+/// How the time of day went since the last look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// On.
+    On,
+    /// It was set back: what has a later time is of a clock that ran ahead.
+    Back,
+}
+
 /// Whether a namespace can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visibility {
@@ -35,15 +44,20 @@ impl UnobservedSpans {
     }
 
     /// Takes note of the time of day, and of the process's own. What the one has gone ahead of the other since the last look
-    /// nobody observed: the clock was set forward, or the machine was asleep.
-    pub fn look(&mut self, now: Time, own: Instant) {
-        if let Some((then, began)) = self.last.replace((now, own)) {
-            let lived = TimeDelta::from_std(own.saturating_duration_since(began)).unwrap_or(TimeDelta::MAX);
-            let ahead = (now - then).checked_sub(&lived).unwrap_or_default();
-            if ahead >= SET {
-                self.add(Unobserved { from: now - ahead, to: now, of: None });
-            }
+    /// nobody observed: the clock was set forward, or the machine was asleep. Where it was set back, no gap is later than now.
+    pub fn look(&mut self, now: Time, own: Instant) -> Step {
+        let Some((then, began)) = self.last.replace((now, own)) else { return Step::On };
+        let lived = TimeDelta::from_std(own.saturating_duration_since(began)).unwrap_or(TimeDelta::MAX);
+        let ahead = (now - then).checked_sub(&lived).unwrap_or_default();
+        if ahead >= SET {
+            self.add(Unobserved { from: now - ahead, to: now, of: None });
         }
+        if ahead > -SET {
+            return Step::On;
+        }
+        self.past = cut(std::mem::take(&mut self.past), now);
+        self.away.values_mut().for_each(|from| *from = now.min(*from));
+        Step::Back
     }
 
     /// Takes note that a namespace cannot be read now, or can again.
@@ -94,18 +108,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn x_14_a_clock_that_is_set_forward_makes_a_gap_and_one_that_is_slewed_or_set_back_none() {
+    async fn x_14_a_clock_that_is_set_forward_makes_a_gap_and_one_that_is_set_back_cuts_it() {
         let shop = "shop".parse().unwrap();
         let (mut gaps, began) = (UnobservedSpans::default(), Instant::now());
         let own = |second| began + std::time::Duration::from_secs(second);
         gaps.look(at(100), own(0));
         gaps.look(at(110), own(10));
         assert_eq!(gaps.of(&shop, at(110)), []);
-        gaps.look(at(180), own(20));
+        assert_eq!(gaps.look(at(180), own(20)), Step::On);
         assert_eq!(gaps.of(&shop, at(180)), [(at(120), at(180))]);
-        gaps.look(at(150), own(30));
-        gaps.look(at(161) - TimeDelta::milliseconds(1), own(40));
-        assert_eq!(gaps.of(&shop, at(200)), [(at(120), at(180))]);
+        gaps.see(&shop, Visibility::Away, at(185));
+        assert_eq!(gaps.look(at(150), own(30)), Step::Back);
+        assert_eq!(gaps.look(at(161) - TimeDelta::milliseconds(1), own(40)), Step::On);
+        gaps.see(&shop, Visibility::Read, at(160));
+        assert_eq!(gaps.of(&shop, at(200)), [(at(120), at(160))], "cut once, and not to each now");
     }
 
     #[test]

@@ -14,19 +14,17 @@ pub use phase::{Phase, Position, Rest, Serving, StepClock, Then};
 pub use proof::{Approved, Proven, Void};
 pub use run::{Checked, Consumed, EndedRun, Outcome, PastRun, Pull, Refused, Route, Run, Trial};
 
+pub use crate::manifest::time::Time;
+
 use super::posture::Posture;
 use super::unknown::Unknown;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{ClusterName, CommitId, InstanceName, PodsDigest, Revision, RolloutId, RunId, SetId};
 use crate::manifest::object::{Object, ObjectRef};
 use crate::manifest::proof::ApprovalRule;
-use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// A point in time, to the millisecond.
-pub type Time = DateTime<Utc>;
 
 /// The record of one rollout (`rollouts/<namespace>/<name>/state.yaml` on the state branch).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -29,6 +29,9 @@ const MAX_BYTES: usize = 1 << 20;
 /// No record comes to so many changes: one each nanosecond would take three centuries.
 const MAX_SEQ: u64 = i64::MAX.unsigned_abs();
 
+/// An id of a run has nine digits for its number.
+const MAX_RUN: u32 = 999_999_999;
+
 /// A file of the state branch that cannot be read, or a record that cannot be written. The rollout holds.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
@@ -57,6 +60,9 @@ pub enum RecordError {
     /// A sequence number that no record comes to, and that none could follow.
     #[error("seq is {0}; at most {MAX_SEQ} is expected")]
     Seq(u64),
+    /// A number of a run that no record comes to, and that none could follow.
+    #[error("nextRun is {0}; at most {MAX_RUN} is expected")]
+    NextRun(u32),
     /// A field that is missing or makes no sense.
     #[error("a field is wrong: {0}")]
     Fields(#[from] serde_json::Error),
@@ -168,11 +174,17 @@ pub fn parse_state(id: &RolloutId, bytes: &[u8]) -> Result<RolloutState, RecordE
     if state.metadata != *id {
         return Err(RecordError::Identity { found: state.metadata, expected: id.clone() });
     }
+    countable(&state)?;
+    state.unknown = Unknown::between(&value, &to_json(&state));
+    Ok(state)
+}
+
+/// Whether its numbers are some that a record can have: one that none could follow is neither read nor written.
+fn countable(state: &RolloutState) -> Result<(), RecordError> {
     if state.seq > MAX_SEQ {
         return Err(RecordError::Seq(state.seq));
     }
-    state.unknown = Unknown::between(&value, &to_json(&state));
-    Ok(state)
+    if state.next_run > MAX_RUN { Err(RecordError::NextRun(state.next_run)) } else { Ok(()) }
 }
 
 /// The text of a run's plan.
@@ -214,8 +226,8 @@ pub enum FileEdit {
 /// that the branch holds. `sets` and `plan` are needed for what is new only. Equal records change nothing.
 ///
 /// # Errors
-/// When a new set or a new run's plan is not at hand, two sets cannot be told apart, or a file would be too large or its path too long
-/// to be read: better no record than one whose sets are not there.
+/// When a new set or a new run's plan is not at hand, two sets cannot be told apart, or a number or a file would be too large or a path too
+/// long to be read: better no record than one whose sets are not there.
 pub fn edits(
     before: Option<&RolloutState>,
     after: Option<&RolloutState>,
@@ -230,6 +242,7 @@ pub fn edits(
     if before == Some(after) {
         return Ok(edits);
     }
+    countable(after)?;
     let paths = paths(&after.metadata);
     edits.insert(paths.state.clone(), FileEdit::Write(print_state(after).into_bytes()));
     let run = |state: Option<&RolloutState>| state.and_then(|s| s.run.as_ref()).map(|run| run.id.clone());

@@ -119,7 +119,7 @@ impl KubeApi {
     /// A new world at that time.
     #[must_use]
     pub fn new(now: DateTime<Utc>) -> Self {
-        Self::over(World::new(now))
+        Self::over(World::new(now.into()))
     }
 
     /// The way to this world.

@@ -8,10 +8,11 @@ use super::select::Selector;
 use super::status::{self, Cause};
 use super::store::{Change, Happened};
 use super::world::World;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use tidegate_controller::record::state::Time;
 
 /// How often a watch where nothing happens says so.
 const BOOKMARK: TimeDelta = TimeDelta::minutes(1);
@@ -49,11 +50,11 @@ pub(super) struct Watcher {
     /// Everything up to here was told.
     cursor: u64,
     ready: VecDeque<Vec<u8>>,
-    held: Option<(u64, DateTime<Utc>)>,
+    held: Option<(u64, Time)>,
     bookmarks: bool,
     /// When something was last told.
-    told: DateTime<Utc>,
-    until: Option<DateTime<Utc>>,
+    told: Time,
+    until: Option<Time>,
     over: bool,
 }
 

@@ -10,15 +10,16 @@ use super::resource::{Resource, Trait};
 use super::store::{Store, within};
 use super::write::Change;
 use super::{decode, status};
-use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use chrono::{SecondsFormat, TimeDelta};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use tidegate_controller::record::state::Time;
 
 /// A cluster as a value.
 #[derive(Debug, Clone)]
 pub struct World {
-    pub(super) now: DateTime<Utc>,
+    pub(super) now: Time,
     pub(super) store: Store,
     /// How many objects were made so far.
     pub(super) made: u64,
@@ -31,7 +32,7 @@ pub struct World {
 impl World {
     /// A cluster with the namespaces `default` and `kube-system`, at that time.
     #[must_use]
-    pub fn new(now: DateTime<Utc>) -> Self {
+    pub fn new(now: Time) -> Self {
         let mut world = Self { now, store: Store::default(), made: 0, collected: 0, missing: Arc::default() };
         for name in ["kube-system", "default"] {
             world.make_namespace(name);
@@ -41,7 +42,7 @@ impl World {
 
     /// What time it is.
     #[must_use]
-    pub fn now(&self) -> DateTime<Utc> {
+    pub fn now(&self) -> Time {
         self.now
     }
 

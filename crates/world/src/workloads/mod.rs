@@ -23,11 +23,12 @@ mod tests;
 
 use super::kube_api::World;
 use super::kube_api::resource::Resource;
-use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use chrono::{SecondsFormat, TimeDelta};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tidegate_controller::manifest::object::at;
+use tidegate_controller::record::state::Time;
 
 /// The name under which controllers write.
 const MANAGER: &str = "kube-controller-manager";
@@ -36,11 +37,11 @@ const ROUNDS: usize = 1_000;
 
 /// When something is due next.
 #[derive(Debug, Default, Clone, Copy)]
-struct Due(Option<DateTime<Utc>>);
+struct Due(Option<Time>);
 
 impl Due {
     /// Something is due at that time.
-    fn at(&mut self, time: DateTime<Utc>) {
+    fn at(&mut self, time: Time) {
         self.0 = Some(self.0.map_or(time, |before| before.min(time)));
     }
 }
@@ -98,7 +99,7 @@ impl Controllers {
     ///
     /// # Panics
     /// When they come to no end, which is an error in one of them.
-    pub fn settle(&mut self, world: &mut World) -> Option<DateTime<Utc>> {
+    pub fn settle(&mut self, world: &mut World) -> Option<Time> {
         for _ in 0..ROUNDS {
             let before = world.version();
             for ((by, run, kinds), looked) in CONTROLLERS.iter().zip(&mut self.looked) {
@@ -128,7 +129,7 @@ impl Controllers {
     }
 
     /// Lets time pass, with all that they do meanwhile, each thing at its time; returns when something is due next.
-    pub fn pass(&mut self, world: &mut World, time: TimeDelta) -> Option<DateTime<Utc>> {
+    pub fn pass(&mut self, world: &mut World, time: TimeDelta) -> Option<Time> {
         let end = world.now() + time;
         loop {
             let due = self.settle(world);
@@ -149,12 +150,12 @@ fn is_still(world: &World, (api_version, kind): &(&str, &str), version: u64) -> 
 }
 
 /// [`Controllers::settle`] of controllers that have not looked yet.
-pub fn settle(world: &mut World) -> Option<DateTime<Utc>> {
+pub fn settle(world: &mut World) -> Option<Time> {
     Controllers::default().settle(world)
 }
 
 /// [`Controllers::pass`] of controllers that have not looked yet.
-pub fn pass(world: &mut World, time: TimeDelta) -> Option<DateTime<Utc>> {
+pub fn pass(world: &mut World, time: TimeDelta) -> Option<Time> {
     Controllers::default().pass(world, time)
 }
 
@@ -206,7 +207,7 @@ fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     at(object, pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn time(value: &Value) -> Option<DateTime<Utc>> {
+fn time(value: &Value) -> Option<Time> {
     value.as_str()?.parse().ok()
 }
 

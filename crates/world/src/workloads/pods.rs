@@ -17,10 +17,11 @@
 
 use super::{Due, MANAGER, all, condition, count, ends, stamp, text, time, write_status};
 use crate::kube_api::World;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use tidegate_controller::manifest::duration::Span;
+use tidegate_controller::record::state::Time;
 
 const SCHEDULER: &str = "kube-scheduler";
 const KUBELET: &str = "kubelet";
@@ -143,7 +144,7 @@ fn status(world: &World, pod: &Value, due: &mut Due) -> Option<Value> {
     is_due(world, fails, due).then(|| failed(world, pod))
 }
 
-pub(super) fn is_due(world: &World, time: DateTime<Utc>, due: &mut Due) -> bool {
+pub(super) fn is_due(world: &World, time: Time, due: &mut Due) -> bool {
     if world.now() < time {
         due.at(time);
     }

@@ -94,6 +94,7 @@ struct RawInstallation {
 #[derive(Deserialize)]
 struct RawToken {
     token: String,
+    #[serde(deserialize_with = "Time::clamped")]
     expires_at: Time,
     #[serde(default)]
     permissions: Granted,
@@ -174,7 +175,7 @@ impl AppAuth {
     async fn held(&self) -> Result<Held, HostError> {
         let tries = self.tries.load(Ordering::Relaxed);
         let mut kept = self.kept.lock().await;
-        if let Some(held) = kept.held.as_ref().filter(|held| (self.now)() < held.until) {
+        if let Some(held) = kept.held.as_ref().filter(|held| (held.made..held.until).contains(&(self.now)())) {
             return Ok(held.clone());
         }
         // Somebody has tried while we waited: it would come to the same.
@@ -211,8 +212,7 @@ impl AppAuth {
         // By the host's own clock, whatever ours says; GitHub's last an hour.
         let lasts = (expires_at - answer.date().unwrap_or(before)).min(TimeDelta::hours(1));
         let granted = permissions.into_iter().map(|(what, level)| (plain(&what), plain(&level))).collect();
-        // A time that there is none of is that of no token that holds.
-        let until = before.checked_add_signed(lasts - MARGIN).unwrap_or(before);
+        let until = before + (lasts - MARGIN);
         Ok(Held { token: token.into(), made: before, until, granted })
     }
 

@@ -57,7 +57,7 @@ impl Host {
     /// As [`HostError`] says. A list of which a part is missing is an error.
     pub async fn open(&mut self) -> Result<Vec<PullRequest>, HostError> {
         let (me, now) = (self.me().await?, (self.now)());
-        if self.listed.whole.is_some_and(|read| now - read < ANEW) {
+        if self.listed.whole.is_some_and(|read| (now - read).abs() < ANEW) {
             self.changes(&me).await?;
         } else {
             self.listed = Listed::default();

@@ -177,7 +177,7 @@ impl RawReview {
         let (commit, at) = match (commit.zip(self.submitted_at), says) {
             (Some(of), _) => of,
             (None, Says::Approved | Says::Nothing) => return Ok(None),
-            (None, Says::ChangesRequested | Says::Withdrawn) => (CommitId::none(), Time::MIN_UTC),
+            (None, Says::ChangesRequested | Says::Withdrawn) => (CommitId::none(), Time::MIN),
         };
         Ok(Some((Review { id, by, says, commit, at }, being)))
     }

@@ -77,7 +77,7 @@ impl ApprovalVerifier<'_> {
     pub fn verdict(&self, asked: &ProofQuestion) -> Result<(Option<&MergedPull>, Vec<Approved>), Lacks> {
         let fresh = |told: &&ReviewEvidence| {
             let pause = if matches!(told.evidence, ProofEvidence::Unseen(_)) { LATER } else { TimeDelta::zero() };
-            self.now - told.at <= pause + FRESH
+            (TimeDelta::zero()..=pause + FRESH).contains(&(self.now - told.at))
         };
         let Some(ReviewEvidence { evidence, at }) = self.told.get(asked).filter(fresh) else {
             return Err(Lacks::Answer);

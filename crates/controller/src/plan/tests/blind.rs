@@ -7,6 +7,9 @@ use crate::manifest::decision::DecisionAction;
 use crate::manifest::desired::Suspend;
 use crate::manifest::object::Kind;
 use crate::plan::input::Desired;
+use crate::record::state::Phase;
+use chrono::TimeDelta;
+use serde_json::json;
 
 #[test]
 fn a_suspended_run_stays_suspended_when_its_file_or_the_policy_breaks() {
@@ -139,4 +142,40 @@ fn without_a_record_the_brake_leaves_traffic_where_pods_are() {
     world.settle();
     assert_eq!(world.weight(), 100);
     assert!(world.waits().contains(&"StableNotReady"), "{:?}", world.waits());
+}
+
+/// What a record does not say that is believed, marks and the brake say: a run at a tenth, behind a record that is not.
+fn blindly(distrusted: impl Fn(&mut World), reason: &str) {
+    let mut world = World::at_tenth();
+    distrusted(&mut world);
+    let plan = world.plan_now();
+    assert_eq!((plan.retreats, plan.actions, world.waits()), (vec![], vec![], vec![reason]), "nothing moves by itself");
+    world.brake = Ok(Some(BrakeWord::Revert));
+    world.settle();
+    assert_eq!((world.weight(), world.waits().contains(&reason)), (0, true), "{:?}", world.waits());
+}
+
+#[test]
+fn the_brake_works_while_the_record_is_of_a_newer_version() {
+    blindly(|world| world.record.as_mut().unwrap().phase = Phase::Unknown(json!({"name": "Sailing"})), "UnknownPhase");
+}
+
+#[test]
+fn the_brake_works_while_the_record_is_of_another_instance_or_cluster() {
+    blindly(|world| world.record.as_mut().unwrap().writer.instance = "other".parse().unwrap(), "ForeignState");
+    blindly(|world| world.live.cluster_uid = "cluster-2".to_owned(), "ForeignState");
+}
+
+#[test]
+fn the_brake_works_once_a_record_stays_behind_for_a_minute() {
+    let mut world = World::at_tenth();
+    world.record.as_mut().unwrap().seq -= 3;
+    world.brake = Ok(Some(BrakeWord::Revert));
+    let written = world.now;
+    world.now += TimeDelta::seconds(59);
+    let plan = world.plan_now();
+    assert_eq!((plan.retreats, plan.wake_at), (vec![], Some(written + TimeDelta::seconds(60))));
+    assert_eq!((world.waits(), world.weight()), (vec!["StaleRead"], 10), "it may be on its way");
+    world.pass(1);
+    assert_eq!((world.waits().contains(&"StaleRead"), world.weight()), (true, 0));
 }

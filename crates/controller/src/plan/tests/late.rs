@@ -3,6 +3,7 @@
 use super::manifests::{QUICK, REPLICAS, set};
 use super::world::{Gateway, Pods, World};
 use crate::manifest::object::Kind;
+use crate::record::state::{Phase, StepClock};
 use chrono::TimeDelta;
 use serde_json::json;
 
@@ -79,4 +80,22 @@ fn c_20_what_is_left_of_a_soak_ends_to_the_millisecond_however_often_it_is_looke
     assert_eq!((world.plan_now().wake_at, world.waits()), (ends, vec!["Soak"]));
     world.now = ends.unwrap();
     assert!(!world.waits().contains(&"Soak"));
+}
+
+#[test]
+fn x_14_a_step_that_a_clock_has_entered_which_ran_ahead_soaks_from_now_on() {
+    let mut world = World::at_tenth();
+    let ahead = world.now + TimeDelta::days(365);
+    let Some(record) = &mut world.record else { panic!("a record") };
+    if let Phase::Progressing(stop) = &mut record.phase {
+        stop.clock = StepClock { entered: ahead, exposed: Some(ahead), ..stop.clock };
+    }
+    record.run.as_mut().unwrap().started = ahead;
+    let seq = record.seq;
+    world.settle();
+    assert_eq!((world.record().seq, world.record().run.unwrap().started), (seq + 1, world.now), "in one commit");
+    world.pass(304);
+    assert_eq!(world.phase(), "Progressing(tenth)");
+    world.pass(2);
+    assert_ne!(world.phase(), "Progressing(tenth)", "{:?}", world.waits());
 }

@@ -62,7 +62,7 @@ mod tests {
     #[tokio::test]
     async fn c_7_one_look_without_an_answer_takes_nothing_back() {
         let (clock, hand) = Clock::default().another();
-        let api = KubeApi::new(clock.now());
+        let api = KubeApi::new(*clock.now());
         let home = "default".parse().unwrap();
         let cluster = Cluster::over(api.caller("it"), home, &"prod".parse().unwrap()).await.unwrap();
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "tls", "namespace": "default"}});

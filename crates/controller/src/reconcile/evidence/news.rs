@@ -67,7 +67,7 @@ mod tests {
     async fn each_answer_is_asked_about_once_and_a_tick_sees_all() {
         let clock = Clock::default();
         let (home, instance) = ("default".parse().unwrap(), "prod".parse().unwrap());
-        let cluster = Cluster::over(KubeApi::new(clock.now()).caller("it"), home, &instance).await.unwrap();
+        let cluster = Cluster::over(KubeApi::new(*clock.now()).caller("it"), home, &instance).await.unwrap();
         let collector = Collector::new(cluster, Providers::new(), clock, Arc::new(Notify::new()));
         let [bad, good] = ["shop/bad", "shop/good"].map(|id| id.parse::<RolloutId>().unwrap());
         let comes = |id: &RolloutId| {

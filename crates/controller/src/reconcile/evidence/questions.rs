@@ -168,7 +168,7 @@ mod tests {
         async fn answering(answers: usize) -> Self {
             let clock = Clock::default();
             let (home, instance) = ("default".parse().unwrap(), "prod".parse().unwrap());
-            let cluster = Cluster::over(KubeApi::new(clock.now()).caller("it"), home, &instance).await.unwrap();
+            let cluster = Cluster::over(KubeApi::new(*clock.now()).caller("it"), home, &instance).await.unwrap();
             let counting = Arc::new(Counting { asked: Mutex::default(), answers: Semaphore::new(answers) });
             let hanging = ProviderClient::Prometheus(Arc::new(Hanging));
             let main = ProviderClient::Prometheus(Arc::clone(&counting) as Arc<dyn Measures>);

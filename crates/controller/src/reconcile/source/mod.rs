@@ -183,6 +183,11 @@ impl Source {
         self.main.forget();
     }
 
+    /// Tries again at once what could not be read.
+    pub fn retry(&mut self) {
+        self.requests.retry();
+    }
+
     /// Looks at the remote's tips once, and reads what moved. `anchor` is the newest state tip that any leader knew.
     ///
     /// *Guarantees*: after `Same` the last view, and after `Moved` the new one, is what the remote said after this call

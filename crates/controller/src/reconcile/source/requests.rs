@@ -108,6 +108,13 @@ pub(super) struct Cache {
     tried: BTreeMap<CommitId, Time>,
 }
 
+impl Cache {
+    /// Tries again at once what could not be read.
+    pub(super) fn retry(&mut self) {
+        self.tried.clear();
+    }
+}
+
 /// Beside what they are read.
 pub(super) struct Beside<'a> {
     pub(super) store: &'a Store,

@@ -6,6 +6,7 @@ use super::*;
 use crate::manifest::desired::HeaderValue;
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{PodsDigest, Revision};
+use crate::record::state::Time;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -353,10 +354,10 @@ proptest! {
         why in "(?s).{0,60}|\\PC{0,30}",
         key in "[ -~]{1,12}",
         seconds in 0_i64..4_000_000_000,
-        numbers in (0..=MAX_SEQ, any::<u32>(), 0_u8..=100),
+        numbers in (0..=MAX_SEQ, 0..=MAX_RUN, 0_u8..=100),
     ) {
         let mut state = RolloutState { phase, seq: numbers.0, next_run: numbers.1, ..open() };
-        let at = chrono::DateTime::from_timestamp(seconds, 0).unwrap();
+        let at = Time::from_timestamp(seconds, 0).unwrap();
         state.metadata = RolloutId { namespace: names.0.parse().unwrap(), name: names.1.parse().unwrap() };
         state.source.commit = ids.0.parse().unwrap();
         let promoted = state.promoted.as_mut().unwrap();
@@ -426,4 +427,52 @@ fn a_webhook_comes_back_and_has_no_bounds() {
         let error = with(wrong).unwrap_err().to_string();
         assert!(error.contains(why), "{wrong}: {error}");
     }
+}
+
+/// Whatever a record says at each place where it has a time.
+fn with_times(said: &str) -> Vec<(String, Value)> {
+    fn places(value: &Value, at: &str, found: &mut Vec<String>) {
+        match value {
+            Value::Object(map) => map.iter().for_each(|(key, below)| places(below, &format!("{at}/{key}"), found)),
+            Value::Array(list) => {
+                list.iter().enumerate().for_each(|(n, below)| places(below, &format!("{at}/{n}"), found));
+            }
+            Value::String(text) => found.extend(text.parse::<Time>().is_ok().then(|| at.to_owned())),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    let (record, mut found) = (to_json(&open()), Vec::new());
+    places(&record, "", &mut found);
+    let at = |place: String| {
+        let mut record = record.clone();
+        *record.pointer_mut(&place).unwrap() = said.into();
+        (place, record)
+    };
+    found.into_iter().map(at).collect()
+}
+
+#[test]
+fn a_time_that_nobody_means_makes_one_record_unreadable() {
+    let read = |record: &Value| parse_state(&open().metadata, to_yaml(record).as_bytes());
+    for far in ["+262142-12-31T23:59:59Z", "-262143-01-01T00:00:00Z", "9999-12-31T23:59:59Z"] {
+        let records = with_times(far);
+        assert!(records.len() > 8, "{records:?}");
+        for (place, record) in records {
+            assert!(matches!(read(&record), Err(RecordError::Fields(_))), "{place}: {far}");
+        }
+    }
+    for (place, record) in with_times("1970-01-01T00:00:00Z") {
+        assert!(read(&record).is_ok(), "{place}: as a machine without a clock says it");
+    }
+}
+
+#[test]
+fn a_number_that_no_run_can_have_makes_one_record_unreadable() {
+    let read = |next_run| {
+        let state = RolloutState { next_run, ..open() };
+        parse_state(&state.metadata, print_state(&state).as_bytes())
+    };
+    assert!(matches!(read(u32::MAX), Err(RecordError::NextRun(u32::MAX))));
+    assert!(matches!(read(1_000_000_000), Err(RecordError::NextRun(_))));
+    assert!(read(999_999_999).is_ok());
 }

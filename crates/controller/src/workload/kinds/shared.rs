@@ -143,7 +143,7 @@ impl Member<'_> {
     fn end_asked(&self) -> Option<Time> {
         let end: Time = self.pod.text("/metadata/deletionTimestamp")?.parse().ok()?;
         let grace = self.pod.int("/metadata/deletionGracePeriodSeconds").unwrap_or(0);
-        end.checked_sub_signed(TimeDelta::try_seconds(grace)?)
+        Some(end - TimeDelta::try_seconds(grace)?)
     }
 
     fn says(&self, condition: &str, status: &str) -> bool {

@@ -12,8 +12,8 @@ use crate::manifest::desired::{HeaderMatch, HeaderValue};
 use crate::manifest::ids::{ObjectName, Percent};
 use crate::manifest::object::{Kind, Object, items, items_mut, section};
 use crate::record::posture::Split;
+use crate::record::state::Time;
 use crate::workload::layouts::{LayoutError, SUFFIX, copied, suffixed};
-use chrono::{DateTime, Utc};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -218,7 +218,7 @@ fn instead<'a>(view: &RouteView<'a>, ingress: &ObjectName, canary: &Object) -> O
 }
 
 /// When it was made.
-fn made(ingress: &Object) -> Option<DateTime<Utc>> {
+fn made(ingress: &Object) -> Option<Time> {
     ingress.text("/metadata/creationTimestamp")?.parse().ok()
 }
 

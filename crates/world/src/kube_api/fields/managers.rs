@@ -2,10 +2,11 @@
 
 use super::set::{FieldSet, Malformed};
 use super::{FieldWriter, Operation};
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::SecondsFormat;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tidegate_controller::manifest::object::at;
+use tidegate_controller::record::state::Time;
 
 /// The most managers that are kept apart if they write by update (kube-apiserver, `DefaultMaxUpdateManagers`).
 const MOST_UPDATERS: usize = 10;
@@ -84,7 +85,7 @@ pub(super) struct Entry {
     pub(super) manager: Manager,
     pub(super) fields: FieldSet,
     /// When it last changed something, in whole seconds.
-    pub(super) time: Option<DateTime<Utc>>,
+    pub(super) time: Option<Time>,
 }
 
 /// Every entry of an object, by the manager's id.
@@ -191,7 +192,7 @@ fn read_entry(entry: &Value) -> Result<Entry, Malformed> {
         return Err(Malformed);
     }
     let fields = entry.get("fieldsV1").map_or_else(|| Ok(FieldSet::default()), FieldSet::read)?;
-    let time = DateTime::parse_from_rfc3339(&text("time")).ok().map(|time| time.to_utc());
+    let time = text("time").parse().ok();
     Ok(Entry { manager, fields, time })
 }
 

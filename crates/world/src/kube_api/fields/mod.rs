@@ -15,10 +15,10 @@ use self::managers::{Manager, Managers};
 use self::own::{Change, Own};
 use self::typed::same;
 use super::{defaults, validation};
-use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 use tidegate_controller::manifest::kinds::Schema;
 use tidegate_controller::manifest::object::at;
+use tidegate_controller::record::state::Time;
 
 /// How somebody writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub struct FieldWriter<'a> {
     /// The subresource that it writes to, for example `status`.
     pub subresource: Option<&'a str>,
     /// The time of the write.
-    pub now: DateTime<Utc>,
+    pub now: Time,
 }
 
 /// What a write comes to.

@@ -4,10 +4,10 @@ use super::managers::{Entry, Manager, Managers};
 use super::set::{FieldSet, display};
 use super::typed::{compare, field_set, merge, same, with_named, without};
 use super::{FieldRefusal, FieldWriter};
-use chrono::{DateTime, SubsecRound, Utc};
 use serde_json::{Value, json};
 use std::sync::LazyLock;
 use tidegate_controller::manifest::kinds::Schema;
+use tidegate_controller::record::state::Time;
 
 /// What nobody owns, because it names the object or the API server keeps it.
 const NOBODYS: &[&[&str]] = &[
@@ -50,7 +50,7 @@ pub(super) struct Own<'a> {
     schema: &'a Schema,
     writer: &'a FieldWriter<'a>,
     hidden: FieldSet,
-    now: DateTime<Utc>,
+    now: Time,
 }
 
 impl<'a> Own<'a> {

@@ -1,6 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 use proptest::sample::select;
+use tidegate_controller::record::state::Time;
 
 fn config_map() -> &'static Schema {
     Schema::of("v1", "ConfigMap").unwrap()
@@ -14,8 +15,8 @@ fn object(more: &Value) -> Value {
     object
 }
 
-fn at(second: i64) -> DateTime<Utc> {
-    DateTime::from_timestamp(1_000_000_000 + second, 0).unwrap()
+fn at(second: i64) -> Time {
+    Time::from_timestamp(1_000_000_000 + second, 0).unwrap()
 }
 
 fn writer(manager: &str, operation: Operation, second: i64) -> FieldWriter<'_> {
@@ -33,7 +34,7 @@ fn apply(live: Option<&Value>, manager: &str, data: &Value, second: i64) -> Resu
 /// What each manager owns of `data`, with the second of its entry.
 fn owners(object: &Value) -> Vec<(String, Value, i64)> {
     let entry = |entry: &Value| {
-        let time: DateTime<Utc> = entry["time"].as_str().unwrap().parse().unwrap();
+        let time: Time = entry["time"].as_str().unwrap().parse().unwrap();
         (
             entry["manager"].as_str().unwrap().to_owned(),
             entry["fieldsV1"]["f:data"].clone(),

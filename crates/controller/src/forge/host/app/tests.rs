@@ -31,7 +31,7 @@ impl Story {
         let (server, dir) = (Server::start(HostKind::Github).await, tempfile::tempdir().unwrap());
         let (there, key) = (Registered::new("123"), dir.path().join("key.pem"));
         std::fs::write(&key, there.pkcs1()).unwrap();
-        server.state().app = Some((there, time("12:00:00")));
+        server.state().app = Some((there, time("12:00:00").into()));
         let app = installation::App {
             id: "123".to_owned(),
             installation: installation.map(str::to_owned),

@@ -23,7 +23,7 @@ impl Story {
         let (server, dir) = (Server::start(HostKind::Github).await, tempfile::tempdir().unwrap());
         let (there, key_file) = (Registered::new("123"), dir.path().join("key.pem"));
         std::fs::write(&key_file, there.pkcs1()).unwrap();
-        server.state().app = Some((there, time("12:00:00")));
+        server.state().app = Some((there, time("12:00:00").into()));
         let access = Access::App(installation::App { id: "123".to_owned(), installation: None, key_file });
         let (host, errands) = client(&server, access);
         Self { server, host, errands, _dir: dir }

@@ -10,7 +10,7 @@ impl Story {
         if self.server.state().app.is_none() {
             let there = Registered::new(&id);
             std::fs::write(&key_file, there.pkcs1()).unwrap();
-            self.server.state().app = Some((there, self.clock.now()));
+            self.server.state().app = Some((there, self.clock.now().into()));
         }
         self.reader_by(Access::App(installation::App { id, installation: None, key_file }))
     }
