@@ -47,7 +47,7 @@ pub use offer::{Merged, Proposed};
 pub use push::Pushed;
 pub use refs::RefName;
 pub use remote::{InvalidUrl, Lender, Lent, Limits, Login, Refusal, RemoteConfig, RemoteUrl, SshIdentity, Timeouts};
-pub use repo::{Store, create_bare};
+pub use repo::{Below, LookedUp, Store, create_bare};
 pub use signed::{Keys, Sealed, Signing, Verdict};
 pub use working_copy::WorkingCopy;
 
