@@ -90,7 +90,8 @@ impl Repository {
             config.login = address.ask();
         }
         let mut store = Store::open(&cache.path, config.clone())?;
-        let mut tips = store.ls_refs(&[OURS]).await;
+        let named = args.instance.as_deref();
+        let mut tips = look_up(&store, named).await;
         // Hosts hide what is private behind "not found" as well.
         if let Err(GitError::Denied { .. } | GitError::Missing(_)) = tips
             && !knows
@@ -99,7 +100,7 @@ impl Repository {
         {
             config.login = Some(login);
             store = Store::open(&cache.path, config)?;
-            tips = store.ls_refs(&[OURS]).await;
+            tips = look_up(&store, named).await;
         }
         let tips = tips?;
         let url = address.url.to_string();
@@ -109,7 +110,7 @@ impl Repository {
 
     /// Looks the branches up again.
     pub(super) async fn refresh(&mut self) -> Result<(), Failure> {
-        self.tips = self.store.ls_refs(&[OURS]).await?;
+        self.tips = look_up(&self.store, Some(self.instance.as_str())).await?;
         Ok(())
     }
 
@@ -327,6 +328,19 @@ fn unknown<'a>(name: &str, ids: impl Iterator<Item = &'a RolloutId> + Clone) -> 
 }
 
 /// The instance that a person means.
+/// Looks up the branches of all instances; where there are too many, those of the instance that is named, but for its requests.
+async fn look_up(store: &Store, instance: Option<&str>) -> Result<BTreeMap<RefName, CommitId>, GitError> {
+    let instance = instance.and_then(|name| name.parse::<InstanceName>().ok());
+    match (store.ls_refs(&[OURS]).await, instance) {
+        (Err(GitError::Limit { .. }), Some(instance)) => {
+            let names = [branch::state_branch(&instance), branch::decisions_branch(&instance)];
+            let names = names.map(|name| format!("refs/heads/{name}"));
+            store.ls_refs(&names.each_ref().map(String::as_str)).await
+        }
+        (found, _) => found,
+    }
+}
+
 fn choose(asked: Option<&str>, tips: &BTreeMap<RefName, CommitId>, url: &str) -> Result<InstanceName, Failure> {
     let names: Vec<InstanceName> = tips
         .keys()

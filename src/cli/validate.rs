@@ -139,6 +139,8 @@ pub(super) fn loaded(dir: &Path) -> Result<Loaded, Unreadable> {
     let mut loaded = load::load(&files, &Caps::default());
     let below = floors::below(&files, &loaded);
     loaded.warnings.extend(below);
+    let links = linked(dir, &files, &loaded);
+    loaded.warnings.extend(links);
     for missing in loaded.policy.as_mut().err().into_iter().flatten() {
         if missing.code == Code::PolicyMissing {
             // Only here it is known which directory was taken for the root.
@@ -147,6 +149,20 @@ pub(super) fn loaded(dir: &Path) -> Result<Loaded, Unreadable> {
         }
     }
     Ok(loaded)
+}
+
+/// Links to directories among the tenants' files: whoever keeps manifests behind one would wonder where they are. Nothing is opened.
+fn linked(dir: &Path, files: &Files, loaded: &Loaded) -> Vec<Diagnostic> {
+    let tenants = loaded.policy.as_ref().map(|policy| policy.tenants.values().map(|tenant| &tenant.path).collect());
+    let tenants: Vec<&RepoPath> = tenants.unwrap_or_default();
+    let links = files.iter().filter(|(_, entry)| matches!(entry, Entry::Symlink)).map(|(path, _)| path);
+    let of_tenant = links.filter(|path| tenants.iter().any(|tenant| path.is_within(tenant)));
+    let to_directory = of_tenant.filter(|path| dir.join(path.as_str()).is_dir());
+    let warn = |path: &RepoPath| {
+        let found = format!("{path} is a link to a directory: nothing below it is read");
+        Diagnostic::of_file(path, Code::SymlinkIgnored, found, "the directory itself; links are never followed")
+    };
+    to_directory.map(warn).collect()
 }
 
 /// Reads a directory as Git would store it: `.git` is left out, links are noted and never followed.
@@ -302,6 +318,22 @@ pub fn rendered(diagnostic: &Diagnostic, level: Level<'_>, colour: Colour) -> St
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_to_a_directory_among_the_files_of_a_tenant_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let policy = "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  \
+                      tenants: {shop: {path: shop, namespaces: [shop], clusters: [home]}}\n";
+        fs::write(dir.path().join("tidegate.yaml"), policy).unwrap();
+        fs::create_dir_all(dir.path().join("shop/web")).unwrap();
+        for link in ["shop/linked", "beside"] {
+            std::os::unix::fs::symlink(dir.path().join("shop/web"), dir.path().join(link)).unwrap();
+        }
+        let warnings = loaded(dir.path()).unwrap().warnings;
+        let told: Vec<(&str, Code)> = warnings.iter().map(|told| (told.path.as_str(), told.code)).collect();
+        assert_eq!(told, [("shop/linked", Code::SymlinkIgnored)], "{warnings:?}");
+    }
 
     #[test]
     fn what_cannot_be_read_is_named() {

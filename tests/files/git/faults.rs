@@ -4,7 +4,7 @@ use super::{Bed, branch, config, draft, id, open, write};
 use crate::support::git_server::{Fault, GitServer};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use tidegate::git::{GitError, Store, Timeouts};
+use tidegate::git::{Below, GitError, Store, Timeouts};
 
 #[tokio::test]
 async fn away_and_back() {
@@ -124,6 +124,10 @@ async fn attack_13_24_long_answers_stop_at_their_limits() {
     let error = bed.store.ls_refs(&["refs/heads/b/"]).await.unwrap_err();
     assert!(matches!(error, GitError::Limit { .. }), "{error}");
     assert_eq!(bed.store.ls_refs(&["refs/heads/main"]).await.unwrap().len(), 1);
+    let looked_up = bed.store.look_up(&["refs/heads/main"], "refs/heads/b/").await.unwrap();
+    assert_eq!((looked_up.found.len(), looked_up.below), (1, Below::TooMany), "whole names are found all the same");
+    let looked_up = bed.store.look_up(&["refs/heads/main"], "refs/heads/c/").await.unwrap();
+    assert_eq!((looked_up.found.len(), looked_up.below), (1, Below::All));
 
     let endless = b"003f1111111111111111111111111111111111111111 refs/heads/aaaaaaa\n".repeat(100);
     bed.server.fault("POST", Fault::Page("application/x-git-upload-pack-result", endless));

@@ -12,8 +12,10 @@ use url::Url;
 ///
 /// # Errors
 /// `Config` when the file cannot be read or has nothing for this URL.
-pub(super) fn read(file: &Path, url: &Url) -> Result<Login, GitError> {
-    let text = std::fs::read_to_string(file)
+pub(super) async fn read(file: &Path, url: &Url) -> Result<Login, GitError> {
+    // It may lie on a volume that hangs: nobody else waits for it.
+    let text = tokio::fs::read_to_string(file)
+        .await
         .map_err(|e| GitError::Config(format!("cannot read the credentials file {}: {e}", file.display())))?;
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.find_map(|line| parse(line, url)).ok_or_else(|| {
@@ -59,11 +61,16 @@ mod tests {
     use super::*;
     use secrecy::ExposeSecret;
 
+    fn now(file: &Path, url: &str) -> Result<Login, GitError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(read(file, &url.parse().unwrap()))
+    }
+
     fn found(text: &str, url: &str) -> Option<(String, String)> {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("credentials");
         std::fs::write(&file, text).unwrap();
-        let found = read(&file, &url.parse().unwrap()).ok()?;
+        let found = now(&file, url).ok()?;
         Some((found.user, found.password.expose_secret().to_owned()))
     }
 
@@ -83,7 +90,7 @@ mod tests {
 
     #[test]
     fn an_unreadable_file_is_named() {
-        let error = read(Path::new("/nowhere/credentials"), &"https://h/x".parse().unwrap()).err().unwrap();
+        let error = now(Path::new("/nowhere/credentials"), "https://h/x").err().unwrap();
         assert!(error.to_string().contains("/nowhere/credentials"), "{error}");
     }
 }

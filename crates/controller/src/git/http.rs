@@ -159,7 +159,7 @@ impl Http {
     async fn login(&self) -> Result<Option<Login>, GitError> {
         match (&self.lent, &self.credentials_file) {
             (Some(Lent(lender)), _) => lender.lend().await.map(Some),
-            (None, Some(file)) => credentials::read(file, &self.url).map(Some),
+            (None, Some(file)) => credentials::read(file, &self.url).await.map(Some),
             (None, None) => Ok(self.login.clone()),
         }
     }

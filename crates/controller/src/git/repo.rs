@@ -51,6 +51,24 @@ pub(super) enum Remote {
     Local(Arc<Local>),
 }
 
+/// What a look-up found.
+#[derive(Debug)]
+pub struct LookedUp {
+    /// The tips.
+    pub found: BTreeMap<RefName, CommitId>,
+    /// Whether those are among them that lie below the prefix.
+    pub below: Below,
+}
+
+/// How much of what lies below a prefix was looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Below {
+    /// All of it.
+    All,
+    /// Nothing, since there is too much.
+    TooMany,
+}
+
 impl Store {
     /// Opens the cache of a repository in `cache_dir/repository.git`; makes it if it is absent, and anew if it is damaged
     /// or the cache of another repository. Does not talk to the remote.
@@ -99,6 +117,19 @@ impl Store {
                 };
                 self.answered(prefixes, remote.blocking(look_up).await?, &fate)
             }
+        }
+    }
+
+    /// The same for whole names, and for all that lies below a prefix. Whoever may push can make any number of those: where they are too many,
+    /// the whole names are looked up alone.
+    ///
+    /// # Errors
+    /// As [`Self::ls_refs`]; `Limit` where a server sends all that it has, whatever is asked for.
+    pub async fn look_up(&self, whole: &[&str], below: &str) -> Result<LookedUp, GitError> {
+        match self.ls_refs(&[whole, &[below]].concat()).await {
+            Ok(found) => Ok(LookedUp { found, below: Below::All }),
+            Err(GitError::Limit { .. }) => Ok(LookedUp { found: self.ls_refs(whole).await?, below: Below::TooMany }),
+            Err(error) => Err(error),
         }
     }
 

@@ -12,6 +12,7 @@ use crate::plan::action::Action;
 use crate::plan::draft::{RecordChange, RolloutPlan};
 use crate::plan::evidence::Evidence;
 use crate::plan::input::{Input, Live, MayStart};
+use crate::plan::report::Wait;
 use crate::plan::tracked;
 use crate::record::history::is_under_way;
 use crate::record::state::{Phase, Time};
@@ -173,6 +174,9 @@ impl Term<'_> {
 
     fn show(&self, view: &GitView) {
         self.shell.metrics.rollouts(view.records.states(), self.table.reasons());
+        let state = |id: &RolloutId| view.records.get(id)?.state.as_ref().ok();
+        let reasons = |waits: &[Wait]| waits.iter().map(|wait| wait.reason).collect();
+        self.shell.metrics.inform(self.table.waits().map(|(id, waits)| (id, state(id), reasons(waits))));
         self.shell.metrics.rejected(self.table.rejections());
     }
 }

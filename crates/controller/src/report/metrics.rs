@@ -1,9 +1,10 @@
-//! Numbers for Prometheus. Each label has a closed list of values, none of them made from foreign text, so that the number
-//! of series is bounded whatever a repository or a cluster says.
+//! Numbers for Prometheus. Each label has a closed list of values, or is the name of a rollout, which is two DNS labels: none is made from
+//! foreign text, and the number of series is bounded by that of the rollouts, whatever a repository or a cluster says.
 
 use crate::forge::host::{CallOutcome, CallPurpose};
 use crate::forge::receiver::Delivery;
 use crate::git::GitError;
+use crate::manifest::ids::RolloutId;
 use crate::plan::action::Class;
 use crate::plan::report::Reason;
 use crate::record::state::{Phase, RolloutState};
@@ -13,13 +14,14 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What `/metrics` answers with.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 type One = [(&'static str, &'static str); 1];
+type Three = [(&'static str, String); 3];
 type Two = [(&'static str, &'static str); 2];
 
 /// What is asked of a Git server.
@@ -124,6 +126,9 @@ pub struct Metrics {
     rollouts: Family<One, Gauge>,
     waiting: Family<One, Gauge>,
     waiting_since: Family<One, Gauge>,
+    info: Family<Three, Gauge>,
+    /// The series of `info` that there are.
+    informed: Arc<Mutex<BTreeSet<Three>>>,
     transitions: Family<One, Counter>,
     actions: Family<Two, Counter>,
     git: Family<Two, Counter>,
@@ -150,6 +155,8 @@ impl Metrics {
             rollouts: Family::default(),
             waiting: Family::default(),
             waiting_since: Family::default(),
+            info: Family::default(),
+            informed: Arc::default(),
             transitions: Family::default(),
             actions: Family::default(),
             git: Family::default(),
@@ -163,6 +170,9 @@ impl Metrics {
         registry.register("waiting", "Rollouts that wait, by reason", metrics.waiting.clone());
         let help = "When the wait began that is recorded for longest, by reason, as a Unix time; 0 if there is none";
         registry.register("waiting_since_seconds", help, metrics.waiting_since.clone());
+        let help =
+            "1 for each rollout and each reason that it waits for (empty: none), with the phase that its record names";
+        registry.register("rollout_info", help, metrics.info.clone());
         registry.register("transitions", "Phases entered, as recorded in Git", metrics.transitions.clone());
         registry.register("actions", "Writes to the cluster", metrics.actions.clone());
         registry.register("git_requests", "Requests to the Git server", metrics.git.clone());
@@ -229,6 +239,30 @@ impl Metrics {
         }
     }
 
+    /// Where each rollout stands, and what it waits for.
+    pub fn inform<'a>(
+        &self,
+        rollouts: impl Iterator<Item = (&'a RolloutId, Option<&'a RolloutState>, BTreeSet<Reason>)>,
+    ) {
+        let mut now = BTreeSet::new();
+        for (rollout, state, reasons) in rollouts {
+            let phase = state.map_or("", |state| state.phase.name());
+            let series = |reason: &str| {
+                [("rollout", rollout.to_string()), ("phase", phase.to_owned()), ("reason", reason.to_owned())]
+            };
+            let none = reasons.is_empty().then(|| series(""));
+            now.extend(reasons.iter().map(|reason| series(reason.as_str())).chain(none));
+        }
+        let mut known = self.informed.lock().unwrap_or_else(PoisonError::into_inner);
+        for gone in known.difference(&now) {
+            self.info.remove(gone);
+        }
+        for new in now.difference(&known) {
+            self.info.get_or_create(new).set(1);
+        }
+        *known = now;
+    }
+
     /// A phase was entered.
     pub fn entered(&self, phase: &Phase) {
         self.transitions.get_or_create(&[("phase", phase.name())]).inc();
@@ -265,6 +299,7 @@ impl Metrics {
         self.rejected(0);
         if !leading {
             self.rollouts([].into_iter(), [].into_iter());
+            self.inform([].into_iter());
         }
     }
 
@@ -313,6 +348,28 @@ mod tests {
         }
         metrics.asked_git(GitOperation::LookUp, GitOutcome::Away);
         assert_eq!(series(metrics.text()), before, "{}", metrics.text());
+    }
+
+    #[test]
+    fn each_rollout_has_a_series_for_each_reason_for_as_long_as_it_waits_and_is_led() {
+        let (metrics, state) = (Metrics::new(), steady());
+        let info =
+            || metrics.text().lines().filter(|l| l.starts_with("tidegate_rollout_info")).collect::<Vec<_>>().join("\n");
+        let waits = |reasons: &[Reason]| {
+            metrics.inform([(&state.metadata, Some(&state), reasons.iter().copied().collect())].into_iter());
+        };
+        assert_eq!(info(), "");
+        waits(&[Reason::Brake, Reason::Window]);
+        let line = |reason: &str| {
+            format!("tidegate_rollout_info{{rollout=\"{}\",phase=\"Steady\",reason=\"{reason}\"}} 1", state.metadata)
+        };
+        let mut both: Vec<String> = info().lines().map(str::to_owned).collect();
+        both.sort();
+        assert_eq!(both, [line("Brake"), line("Window")]);
+        waits(&[]);
+        assert_eq!(info(), line(""));
+        metrics.leads(false);
+        assert_eq!(info(), "");
     }
 
     #[test]

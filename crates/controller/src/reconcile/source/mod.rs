@@ -20,7 +20,7 @@ pub use state::{LoadedRecord, LoadedRecords};
 use super::clock::Clock;
 use super::record::author;
 use crate::forge::branch::{self, Head};
-use crate::git::{Ancestry, GitError, Person, RefName, Store};
+use crate::git::{Ancestry, Below, GitError, Person, RefName, Store};
 use crate::manifest::ids::{CommitId, InstanceName, InvalidId, RolloutId};
 use crate::manifest::installation::Caps;
 use crate::plan::input::Git;
@@ -62,6 +62,9 @@ impl Branches {
         Ok(branches)
     }
 }
+
+/// How many branches are looked up by their names with one request.
+const NAMED: usize = 500;
 
 /// The tips of the branches that matter, as one look-up saw them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -129,6 +132,8 @@ pub struct Source {
     /// Which repository it has to be; any that lies there, if none.
     pin: Option<Pin>,
     view: Option<Arc<GitView>>,
+    /// Whether the last look-up found all that could be requests.
+    below: Below,
     /// The remote was looked at by this process at least once.
     seen_remote: bool,
     record_signatures: record_signatures::RecordSignatures,
@@ -150,6 +155,7 @@ impl Source {
             clock,
             pin: None,
             view: None,
+            below: Below::All,
             seen_remote: false,
             record_signatures: record_signatures::RecordSignatures::default(),
             main: main::Cache::default(),
@@ -193,11 +199,10 @@ impl Source {
     /// *Guarantees*: after `Same` the last view, and after `Moved` the new one, is what the remote said after this call
     /// began.
     pub async fn look_up(&mut self, anchor: Option<&CommitId>) -> Poll {
-        let Branches { main, state, decisions, propose, .. } = &self.branches;
-        let found = self.store.ls_refs(&[main.as_str(), state.as_str(), decisions.as_str(), propose]).await;
-        self.count(GitOperation::LookUp, found.as_ref().err());
-        let tips = match found {
-            Ok(found) => Tips::of(&self.branches, &found),
+        let tips = self.tips().await;
+        self.count(GitOperation::LookUp, tips.as_ref().err());
+        let tips = match tips {
+            Ok(tips) => tips,
             Err(error) => return Poll::Unreachable(error.to_string()),
         };
         let is_same = |view: &Arc<GitView>| {
@@ -218,6 +223,30 @@ impl Source {
             }
             Err(error) => Poll::Unreachable(error.to_string()),
         }
+    }
+
+    /// Looks the tips up of the branches that matter. Where there are too many that could be requests, only those that people can be asked by.
+    async fn tips(&mut self) -> Result<Tips, GitError> {
+        let Branches { main, state, decisions, propose, .. } = &self.branches;
+        let looked_up = self.store.look_up(&[main.as_str(), state.as_str(), decisions.as_str()], propose).await?;
+        self.below = looked_up.below;
+        let mut tips = Tips::of(&self.branches, &looked_up.found);
+        if let (Below::TooMany, Some(view)) = (self.below, &self.view) {
+            tips.proposals = self.by_name(&view.records).await?;
+        }
+        Ok(tips)
+    }
+
+    /// The tips of the requests that people can be asked by, looked up by their names. One that is missing here is taken for deleted, which
+    /// is a person's no: what cannot be looked up is an error.
+    async fn by_name(&self, records: &Records) -> Result<BTreeMap<String, CommitId>, GitError> {
+        let names = requests::names(&self.branches.instance, records);
+        let names: Vec<String> = names.iter().map(|name| format!("refs/heads/{name}")).collect();
+        let mut found = BTreeMap::new();
+        for some in names.chunks(NAMED) {
+            found.extend(self.store.ls_refs(&some.iter().map(String::as_str).collect::<Vec<_>>()).await?);
+        }
+        Ok(Tips::of(&self.branches, &found).proposals)
     }
 
     /// The same before anything is written there, be it to a repository that shows what it has always shown.
@@ -288,6 +317,11 @@ impl Source {
             None => self.state.read(&self.store, tips.state.as_ref()).await?,
             Some(why) => LoadedRecords::Unreadable(why),
         };
+        let mut tips = tips;
+        if self.below == Below::TooMany && git == Git::Fresh {
+            // The records may name others than those that were known when the tips were looked up.
+            tips.proposals = self.by_name(&records).await?;
+        }
         let tips = self.requests.thinned(tips, &self.branches, &records);
         if git == Git::Fresh && self.main.lacks_past(&self.store, tips.main.as_ref(), &records).await? {
             self.deepen().await?;

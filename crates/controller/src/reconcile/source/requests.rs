@@ -97,6 +97,28 @@ fn was_asked(instance: &InstanceName, records: &LoadedRecords, name: &str) -> bo
     is_void || pulls.any(|pull| pull.branch == name)
 }
 
+/// The names of all branches that people can be asked by now, or are as the record says: what could be there of ours.
+pub(super) fn names(instance: &InstanceName, records: &Records) -> BTreeSet<String> {
+    let Records::Read(records) = records else { return BTreeSet::new() };
+    let mut names = BTreeSet::new();
+    for (id, record) in records.iter() {
+        let Ok(state) = &record.state else { continue };
+        let name = |run: &RunId, asks| Head { rollout: id.clone(), run: run.clone(), asks }.branch(instance);
+        if let Some(run) = &state.run {
+            let steps = record.plan.iter().flat_map(|plan| approval::ahead(plan, None));
+            names.extend(steps.map(|step| name(&run.id, Asks::Advance(step))));
+            names.extend(run.pulls.values().map(|pull| pull.branch.clone()));
+        }
+        names.extend(state.last_run.iter().map(|run| name(&run.id, Asks::Revert)));
+        names.extend(state.revert.iter().map(|pull| pull.branch.clone()));
+        if let Some(asked) = &state.deletions.asked {
+            names.insert(name(&state.current(), Asks::Delete));
+            names.extend(asked.pull.iter().map(|pull| pull.branch.clone()));
+        }
+    }
+    names
+}
+
 /// What is kept between two looks at them.
 #[derive(Default)]
 pub(super) struct Cache {

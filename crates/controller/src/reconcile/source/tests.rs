@@ -374,6 +374,36 @@ async fn attack_13_any_number_of_branches_holds_nobody_up() {
 }
 
 #[tokio::test]
+async fn attack_104_beyond_the_limit_our_own_requests_are_found_by_their_names() {
+    let world = World::new().await;
+    let mut source = world.source_with("c", |config| config.limits.refs = 20);
+    let (mut state, _) = steady(&*moved(&mut source, None).await, "a", 5);
+    state.deletions.asked = Some(fixture::too_many(6));
+    put(&world, &state, &manifest("a", "a:1")).await;
+    let origin = git2::Repository::open(world.dir.path().join("origin.git")).unwrap();
+    let main = origin.refname_to_id("refs/heads/main").unwrap();
+    let make = |name: &str| drop(origin.reference(&format!("refs/heads/{name}"), main, false, "flood").unwrap());
+    for n in 0..30 {
+        make(&format!("tidegate/prod/propose/shop/a/9-01010101-x{n}"));
+    }
+    let ours = "tidegate/prod/propose/shop/a/0-delete";
+    make(ours);
+    let named = |view: &View| view.tips.proposals.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(
+        named(&*moved(&mut world.source_with("d", |config| config.limits.refs = 20), None).await),
+        [ours],
+        "first"
+    );
+    assert_eq!(named(&*moved(&mut source, None).await), [ours]);
+    assert!(matches!(source.look_up(None).await, Poll::Unchanged));
+    // Main, decisions and the record are followed meanwhile; and what goes is a person's no.
+    world.commit(DECISIONS, &[("shop/a/x.yaml", Some("x"))]).await;
+    assert_eq!(named(&*moved(&mut source, None).await), [ours]);
+    origin.find_reference(&format!("refs/heads/{ours}")).unwrap().delete().unwrap();
+    assert_eq!(named(&*moved(&mut source, None).await), Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn what_somebody_has_put_beside_it_makes_no_request_void() {
     let world = World::new().await;
     let mut source = world.source_with("c", |config| config.limits.depth = DEEPEST);
