@@ -46,7 +46,9 @@ pub use merge::{Merge, merge_files};
 pub use offer::{MergeResult, Proposed};
 pub use push::Pushed;
 pub use refs::RefName;
-pub use remote::{InvalidUrl, Lender, Lent, Login, Refusal, RemoteConfig, RemoteLimits, RemoteUrl, SshIdentity, Timeouts};
+pub use remote::{
+    InvalidUrl, Lender, Lent, Login, Refusal, RemoteConfig, RemoteLimits, RemoteUrl, SshIdentity, Timeouts,
+};
 pub use repo::{Below, LookedUp, Store, create_bare};
 pub use signed::{CommitSigning, Keys, Sealed, SignatureVerdict};
 pub use working_copy::WorkingCopy;

@@ -111,7 +111,7 @@ fn lasts(action: &DecisionAction) -> bool {
     matches!(action, DecisionAction::Hold | DecisionAction::Deny)
 }
 
-/// A no counts in an open run: what was said before to lift one, and is not proven yet or cannot be evaluation, does not lift this.
+/// A no counts in an open run: what was said before to lift one, and is not proven yet or cannot be read, does not lift this.
 pub(super) fn overrule(draft: &mut Draft<'_>) {
     if draft.state.run.is_none() {
         return;
@@ -134,7 +134,7 @@ pub(super) fn overrule(draft: &mut Draft<'_>) {
     }
 }
 
-/// The words that can be evaluation now. While no policy can be read nobody knows who has to approve, and where nothing could prove who has
+/// The decisions that can count now. While no policy can be read nobody knows who has to approve, and where nothing could prove who has
 /// nobody ever will: what lets a rollout go further waits.
 fn files<'d>(draft: &Draft<'d>, rule: Option<&ApprovalRule>, approvals: Approvals) -> Cow<'d, [DecisionFile]> {
     let all = &draft.input.decisions.filed;

@@ -2,7 +2,7 @@
 
 use super::clock::Clock;
 use super::source::{GitView, LoadedRecord, LoadedRecords, Policies};
-use super::unobserved::{Step, UnobservedSpans, Visibility};
+use super::unobserved::{ClockStep, UnobservedSpans, Visibility};
 use crate::cluster::brake::BrakeSight;
 use crate::cluster::store::Observed;
 use crate::cluster::watch::Watches;
@@ -27,7 +27,7 @@ pub struct Snapshot {
     /// When.
     pub now: Time,
     /// How the clock went since the look before.
-    pub step: Step,
+    pub step: ClockStep,
     spaces: BTreeMap<Namespace, Space>,
     brake: BrakeSight,
 }
@@ -80,7 +80,7 @@ impl Snapshot {
     pub(super) fn empty(now: Time) -> Self {
         Self {
             now,
-            step: Step::On,
+            step: ClockStep::On,
             spaces: BTreeMap::new(),
             brake: BrakeSight::Unknown { why: "nobody looked".to_owned() },
         }

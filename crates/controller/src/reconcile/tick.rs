@@ -10,7 +10,7 @@ use super::record::{RecordEntry, RecordWritten, Recorded, Recorder};
 use super::shell::{Meanwhile, Shell};
 use super::source::{GitView, LoadedRecords, Poll, Source};
 use super::table::Table;
-use super::unobserved::{Step, UnobservedSpans};
+use super::unobserved::{ClockStep, UnobservedSpans};
 use crate::cluster::lease::LeaseHeld;
 use crate::manifest::ids::{CommitId, RolloutId};
 use crate::plan::draft::RecordChange;
@@ -59,7 +59,7 @@ impl Term<'_> {
         // Live first: what is looked up at the remote from here on is younger than what was read of the cluster.
         let snapshot = Snapshot::take(&shell.watches, &shell.namespaces, self.gaps, &shell.clock);
         let now = snapshot.now;
-        if snapshot.step == Step::Back {
+        if snapshot.step == ClockStep::Back {
             tracing::warn!("the clock was set back: what is remembered is asked anew");
             self.table.clear();
             shell.evidence.forget();

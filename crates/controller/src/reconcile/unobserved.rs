@@ -21,7 +21,7 @@ pub struct UnobservedSpans {
 
 /// How the time of day went since the last look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum ClockStep {
     /// On.
     On,
     /// It was set back: what has a later time is of a clock that ran ahead.
@@ -45,19 +45,19 @@ impl UnobservedSpans {
 
     /// Takes note of the time of day, and of the process's own. What the one has gone ahead of the other since the last look
     /// nobody observed: the clock was set forward, or the machine was asleep. Where it was set back, no gap is later than now.
-    pub fn look(&mut self, now: Time, own: Instant) -> Step {
-        let Some((then, began)) = self.last.replace((now, own)) else { return Step::On };
+    pub fn look(&mut self, now: Time, own: Instant) -> ClockStep {
+        let Some((then, began)) = self.last.replace((now, own)) else { return ClockStep::On };
         let lived = TimeDelta::from_std(own.saturating_duration_since(began)).unwrap_or(TimeDelta::MAX);
         let ahead = (now - then).checked_sub(&lived).unwrap_or_default();
         if ahead >= SET {
             self.add(Unobserved { from: now - ahead, to: now, of: None });
         }
         if ahead > -SET {
-            return Step::On;
+            return ClockStep::On;
         }
         self.past = cut(std::mem::take(&mut self.past), now);
         self.away.values_mut().for_each(|from| *from = now.min(*from));
-        Step::Back
+        ClockStep::Back
     }
 
     /// Takes note that a namespace cannot be read now, or can again.
@@ -115,11 +115,11 @@ mod tests {
         gaps.look(at(100), own(0));
         gaps.look(at(110), own(10));
         assert_eq!(gaps.of(&shop, at(110)), []);
-        assert_eq!(gaps.look(at(180), own(20)), Step::On);
+        assert_eq!(gaps.look(at(180), own(20)), ClockStep::On);
         assert_eq!(gaps.of(&shop, at(180)), [(at(120), at(180))]);
         gaps.see(&shop, Visibility::Away, at(185));
-        assert_eq!(gaps.look(at(150), own(30)), Step::Back);
-        assert_eq!(gaps.look(at(161) - TimeDelta::milliseconds(1), own(40)), Step::On);
+        assert_eq!(gaps.look(at(150), own(30)), ClockStep::Back);
+        assert_eq!(gaps.look(at(161) - TimeDelta::milliseconds(1), own(40)), ClockStep::On);
         gaps.see(&shop, Visibility::Read, at(160));
         assert_eq!(gaps.of(&shop, at(200)), [(at(120), at(160))], "cut once, and not to each now");
     }

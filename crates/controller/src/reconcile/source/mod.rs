@@ -239,7 +239,7 @@ impl Source {
 
     /// The tips of the requests that people can be asked by, looked up by their names. One that is missing here is taken for deleted, which
     /// is a person's no: what cannot be looked up is an error.
-    async fn by_name(&self, records: &Records) -> Result<BTreeMap<String, CommitId>, GitError> {
+    async fn by_name(&self, records: &LoadedRecords) -> Result<BTreeMap<String, CommitId>, GitError> {
         let names = requests::names(&self.branches.instance, records);
         let names: Vec<String> = names.iter().map(|name| format!("refs/heads/{name}")).collect();
         let mut found = BTreeMap::new();

@@ -98,8 +98,8 @@ fn was_asked(instance: &InstanceName, records: &LoadedRecords, name: &str) -> bo
 }
 
 /// The names of all branches that people can be asked by now, or are as the record says: what could be there of ours.
-pub(super) fn names(instance: &InstanceName, records: &Records) -> BTreeSet<String> {
-    let Records::Read(records) = records else { return BTreeSet::new() };
+pub(super) fn names(instance: &InstanceName, records: &LoadedRecords) -> BTreeSet<String> {
+    let LoadedRecords::Read(records) = records else { return BTreeSet::new() };
     let mut names = BTreeSet::new();
     for (id, record) in records.iter() {
         let Ok(state) = &record.state else { continue };

@@ -388,7 +388,7 @@ async fn attack_104_beyond_the_limit_our_own_requests_are_found_by_their_names()
     }
     let ours = "tidegate/prod/propose/shop/a/0-delete";
     make(ours);
-    let named = |view: &View| view.tips.proposals.keys().cloned().collect::<Vec<_>>();
+    let named = |view: &GitView| view.tips.proposals.keys().cloned().collect::<Vec<_>>();
     assert_eq!(
         named(&*moved(&mut world.source_with("d", |config| config.limits.refs = 20), None).await),
         [ours],
