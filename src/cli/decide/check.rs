@@ -10,7 +10,7 @@ use crate::plan::procedure::Stage;
 use crate::plan::report::Reason;
 use crate::record::history::{replaced, served};
 use crate::record::posture::Split;
-use crate::record::state::{Outcome, Phase, RolloutState, Run, Serving, Time};
+use crate::record::state::{Outcome, Phase, RolloutState, Route, Run, Serving, Time};
 use crate::record::text::{count, exposure, place, plain, since};
 use crate::report::view::Record;
 
@@ -342,7 +342,11 @@ impl Asks<'_> {
             format!("the version of run {run}")
         };
         let from = self.state.promoted.as_ref().map_or("?", |promoted| promoted.revision.short());
-        let first = self.state.run.as_ref().map(|open| self.taken_back(open)).unwrap_or_default();
+        let first = self.state.run.as_ref().map(|open| match open.route {
+            Route::Rollback => format!("Run {} goes back already, and ends first. ", open.id),
+            Route::Phases | Route::Plain => self.taken_back(open),
+        });
+        let first = first.unwrap_or_default();
         let next = format!(
             "{first}If rollback.window still allows it, {version} comes back: prepared, then all traffic at once, \
              without phases or approvals. Revision {from} is refused until tidegate retry {id} or other manifests.",
@@ -352,17 +356,26 @@ impl Asks<'_> {
 
     /// A rollback that takes the open run back, and leads to the version that served before it; none where another is named.
     fn rollback_of(&self, open: &Run, named: Option<&RunId>) -> Option<Found> {
-        let served = served(self.state);
-        if named.is_some_and(|named| *named != served && *named != open.id) {
-            return None;
+        let (served, goes_back) = (served(self.state), open.route == Route::Rollback);
+        match named {
+            None if goes_back => {
+                let (run, id) = (&open.id, &self.state.metadata);
+                return Some(Err(format!(
+                    "run {run} is a rollback: {}\nTo take it back: tidegate abort {id}",
+                    self.stands()
+                )));
+            }
+            Some(named) if *named != open.id && (goes_back || *named != served) => return None,
+            None | Some(_) => {}
         }
+        let named = if goes_back { open.id.clone() } else { served };
         let next = if let Phase::Finalising(_) = self.state.phase {
             let comes = "Then the version before it comes back: prepared, then all traffic at once, without phases or approvals.";
             format!("{}{comes}", self.taken_back(open))
         } else {
             self.taken_back(open).trim_end().to_owned()
         };
-        Some(Ok((served, DecisionAction::Rollback, next)))
+        Some(Ok((named, DecisionAction::Rollback, next)))
     }
 
     /// What becomes of the open run first.
@@ -406,7 +419,6 @@ impl Asks<'_> {
 
 /// The names under which a run asks for approval, in order.
 fn approvals(plan: &Plan, run: &Run) -> Vec<StepName> {
-    use crate::record::state::Route;
     match run.route {
         Route::Phases | Route::Plain => approvals_ref(plan).cloned().collect(),
         Route::Rollback => Vec::new(),

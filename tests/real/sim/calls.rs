@@ -243,9 +243,12 @@ impl Side {
                 None => shown.push_str(part),
             }
         }
-        // What the server itself counts to cannot be equal.
-        match shown.split_once(", current: ") {
-            Some((before, _)) => format!("{before}, current: <now>"),
+        // What the server itself counts to cannot be equal, nor up to where it has forgotten: others write meanwhile.
+        if let Some((before, _)) = shown.split_once(", current: ") {
+            return format!("{before}, current: <now>");
+        }
+        match shown.split_once(" (").filter(|_| shown.starts_with("too old resource version: ")) {
+            Some((before, _)) => format!("{before} (<now>)"),
             None => shown,
         }
     }

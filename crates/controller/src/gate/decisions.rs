@@ -9,7 +9,7 @@ use crate::manifest::duration::Span;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId, RunId, SetId, StepName};
 use crate::record::history::{self, pinned, replaced};
-use crate::record::state::{Consumed, Phase, RolloutState, Serving, Time};
+use crate::record::state::{Consumed, Phase, RolloutState, Route, Serving, Time};
 use crate::record::text::plain;
 use std::collections::BTreeSet;
 
@@ -293,22 +293,31 @@ impl EvaluationInput<'_> {
         }
     }
 
-    /// Whether a rollback can name the run: the open one, or what brought stable, takes that back; others were promoted and replaced.
+    /// Whether a rollback can name the run. One that is open is taken back whatever is named, unless it goes back itself already.
     fn can_go_back_to(&self, run: &RunId) -> Result<(), String> {
-        if self.record.run.is_some() && (*run == self.record.current() || *run == history::served(self.record)) {
-            return Ok(());
+        let late = matches!(self.record.phase, Phase::Finalising(_)) && *run == history::served(self.record);
+        match &self.record.run {
+            Some(open) if *run == open.id || late || open.route != Route::Rollback => Ok(()),
+            Some(_) | None => can_go_back_to(self.record, run, self.rollback_window, self.now),
         }
-        let promoted = replaced(self.record, run)
-            .ok_or_else(|| format!("run {run} is not in the history as one that was promoted and replaced"))?;
-        if self.now > promoted.at + self.rollback_window.delta() {
-            let at = promoted.at.format("%Y-%m-%d %H:%M:%SZ");
-            return Err(format!("what run {run} brought was replaced at {at}, longer ago than rollback.window"));
-        }
-        if pinned(self.record).contains(promoted.set) {
-            Ok(())
-        } else {
-            Err(format!("the manifests of run {run} are no longer kept; only the last five promoted are"))
-        }
+    }
+}
+
+/// Whether there is a way back to a promoted version: it was replaced, within the window, and its manifests are kept.
+///
+/// # Errors
+/// Why not.
+pub fn can_go_back_to(record: &RolloutState, run: &RunId, window: Span, now: Time) -> Result<(), String> {
+    let promoted = replaced(record, run)
+        .ok_or_else(|| format!("run {run} is not in the history as one that was promoted and replaced"))?;
+    if now > promoted.at + window.delta() {
+        let at = promoted.at.format("%Y-%m-%d %H:%M:%SZ");
+        return Err(format!("what run {run} brought was replaced at {at}, longer ago than rollback.window"));
+    }
+    if pinned(record).contains(promoted.set) {
+        Ok(())
+    } else {
+        Err(format!("the manifests of run {run} are no longer kept; only the last five promoted are"))
     }
 }
 

@@ -19,6 +19,9 @@ pub fn rectified(mut state: RolloutState, now: Time) -> RolloutState {
         mend(entered);
         exposed.iter_mut().chain(lost).for_each(mend);
     }
+    if let Phase::Waiting { since, .. } | Phase::WaitingPromotion { since, .. } = &mut state.phase {
+        mend(since);
+    }
     if let Some(run) = &mut state.run {
         mend(&mut run.started);
         run.away.values_mut().for_each(mend);

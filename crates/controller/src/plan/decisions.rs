@@ -16,13 +16,15 @@ use crate::record::state::{Phase, Run, Serving, Void};
 use std::borrow::Cow;
 
 /// How far back a decision may go whose rollout's file cannot be read.
-const DAY: Span = Span::from_secs(86_400);
+pub(super) const DAY: Span = Span::from_secs(86_400);
 
 /// What the words ask for beyond the record.
 #[derive(Debug, Default)]
 pub struct Requested {
     /// The promoted run to go back to.
     pub rollback: Option<RunId>,
+    /// Whether a rollback waits until it is known what its version took of Secrets: no run may start meanwhile, which would make it void.
+    pub postponed: bool,
     /// To adopt what is live. It is counted by whoever acts on it: the cluster is asked first.
     pub adopt: Option<Accepted>,
     /// To let objects go. It is counted by whoever acts on it: what would go is known there.
@@ -87,7 +89,9 @@ fn follow(draft: &mut Draft<'_>, accepted: Accepted, requested: &mut Requested) 
         DecisionAction::Adopt { .. } => requested.adopt = Some(accepted),
         DecisionAction::Delete { .. } => requested.delete.push(accepted),
         // What that version took of Secrets has to be known before the decision is followed, or counted; an open run goes back first.
-        DecisionAction::Rollback if draft.state.run.is_none() && tracked::is_unread(draft.input, &[]) => {}
+        DecisionAction::Rollback if draft.state.run.is_none() && tracked::is_unread(draft.input, &[]) => {
+            requested.postponed = true;
+        }
         DecisionAction::Approve { .. }
         | DecisionAction::Skip { .. }
         | DecisionAction::Hold

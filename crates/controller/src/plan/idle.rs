@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 /// Steady, or failed with stable serving.
 pub fn idle(draft: &mut Draft<'_>, asked: &Requested) {
-    if rollback::follow(draft, asked.rollback.as_ref()) {
+    if rollback::follow(draft, asked) {
         return;
     }
     if let Some(wait) = renamed(draft) {

@@ -165,8 +165,10 @@ fn recorded(mut draft: Draft<'_>) -> RolloutPlan {
     let phase_before = draft.state.phase.clone();
     floor::take_note(&mut draft);
     let asked = decisions::apply(&mut draft);
-    if draft.state.phase == phase_before {
-        judge(&mut draft, &phase_before, asked);
+    // A decision may have entered a step (`retry`): one that lowers is followed all the same.
+    if draft.state.phase == phase_before || draft.aborted.is_some() {
+        let phase = draft.state.phase.clone();
+        judge(&mut draft, &phase, asked);
     }
     let left = versions::left(&draft);
     draft.waits.extend(left);

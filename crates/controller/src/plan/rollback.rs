@@ -1,14 +1,18 @@
 //! A person's decision that goes back to a version that was promoted before. It counts once, so it is followed now, or people are told why not.
 
+use super::decisions::{DAY, Requested};
 use super::draft::Draft;
 use super::idle;
+use super::input::Desired;
 use super::renamed::renamed;
 use super::tracked::{self, TrackedView, as_live};
 use super::versions;
+use crate::gate::decisions::can_go_back_to;
 use crate::manifest::desired::{Plan, Rollout, Set};
 use crate::manifest::ids::{RunId, SetId};
+use crate::manifest::set;
 use crate::record::history;
-use crate::record::state::{Outcome, Phase, Promoted, Route};
+use crate::record::state::{Outcome, PendingRollback, Phase, Promoted, Route, Run};
 use crate::rules::{Rule, holds};
 use crate::workload::layouts;
 use std::sync::Arc;
@@ -21,28 +25,53 @@ struct Past {
     left: Promoted,
 }
 
-/// A rollback while a run is open is what people say to have that gone: it goes back at once, like one that is aborted, unless it is promoted but
-/// for its last steps. Where that does not lead to the version that is named, the record remembers it until the run has ended.
+/// A rollback while a run is open is what people say to have that gone: it goes back at once, like one that is aborted, whatever is named. One
+/// that is promoted but for its last steps ends first, and one that goes back itself is not turned round by a word that is said twice. Where that
+/// does not lead to the version that is named, the record remembers it until the run has ended.
 pub fn in_run(draft: &mut Draft<'_>, named: &RunId, why: String) {
-    let (open, served) = (draft.state.current(), history::served(&draft.state));
+    let Some(open) = draft.state.run.clone() else { return };
+    let served = history::served(&draft.state);
     let is_late = matches!(draft.state.phase, Phase::Finalising(_));
-    let means_stable = *named == open || *named == served;
-    if !is_late && holds(Rule::LowerAtOnce) {
+    let goes_back = open.route == Route::Rollback;
+    if !is_late && (!goes_back || *named == open.id) && holds(Rule::LowerAtOnce) {
         draft.aborted = Some(why);
     }
-    if is_late || !means_stable {
-        draft.state.rollback = Some(if *named == open { served } else { named.clone() });
+    let leads_there = *named == open.id || *named == served && !goes_back;
+    if !is_late && leads_there || is_brought(draft, &open, named) {
+        return;
+    }
+    let to = if is_late && *named == open.id { served } else { named.clone() };
+    let window = draft.wanted().map_or(DAY, |rollout| rollout.rollback_window);
+    match can_go_back_to(&draft.state, &to, window, draft.now()) {
+        // It is replaced once the open run has ended.
+        Err(why) if !(is_late && to == history::served(&draft.state)) => {
+            draft.note(format!("which goes no further back: {why}"));
+        }
+        Ok(()) | Err(_) => draft.state.rollback = Some(PendingRollback { to, after: open.id }),
     }
 }
 
+/// Whether the open run brings just that version.
+fn is_brought(draft: &Draft<'_>, open: &Run, named: &RunId) -> bool {
+    let brought = draft.input.sets.get(&open.to).map(|set| set::of_main(set));
+    let past = history::replaced(&draft.state, named).and_then(|past| draft.input.sets.get(past.set));
+    open.route == Route::Rollback && brought.is_some() && brought == past.map(|set| set::of_main(set))
+}
+
 /// Goes back to what a person has named, at rest: now, or while a run was open. Says whether nothing else is to start: a run was opened, or
-/// it has to be known first what that version took of Secrets.
-pub fn follow(draft: &mut Draft<'_>, said: Option<&RunId>) -> bool {
-    if draft.state.rollback.is_some() && tracked::is_unread(draft.input, &[]) {
+/// something has to be known first, what that version took of Secrets, or main.
+pub fn follow(draft: &mut Draft<'_>, requested: &Requested) -> bool {
+    let ended = draft.state.last_run.as_ref().map(|run| run.id.clone());
+    if draft.state.rollback.as_ref().is_some_and(|pending| Some(&pending.after) != ended.as_ref()) {
+        draft.state.rollback = None;
+    }
+    let unread = matches!(draft.input.desired, Desired::Lacking(..) | Desired::Rejected(_) | Desired::Unreadable(_));
+    let is_pending = draft.state.rollback.is_some();
+    if requested.postponed || is_pending && (unread || tracked::is_unread(draft.input, &[])) {
         return true;
     }
-    let remembered = draft.state.rollback.take();
-    said.cloned().or(remembered).is_some_and(|named| roll_back(draft, &named))
+    let remembered = draft.state.rollback.take().map(|pending| pending.to);
+    requested.rollback.clone().or(remembered).is_some_and(|named| roll_back(draft, &named))
 }
 
 /// Back to a promoted set, within the window; says whether a run was opened.

@@ -53,6 +53,20 @@ pub fn run_id(number: u32, of: &RunOf<'_>) -> RunId {
     id.parse().expect("a number, a dash and 8 hex digits, because it was made so")
 }
 
+/// Keeps the last [`RUNS`], and before them what can be gone back to: the promoted ones among which the last [`PINNED`] were replaced.
+fn trim(history: &mut Vec<PastRun>) {
+    let mut spare = history.len().saturating_sub(RUNS);
+    let promoted = history.iter().filter(|past| past.outcome == Outcome::Promoted).count();
+    let mut old = promoted.saturating_sub(PINNED + 1);
+    history.retain(|past| {
+        let is_promoted = past.outcome == Outcome::Promoted;
+        let drop = spare > 0 && (!is_promoted || old > 0);
+        old = old.saturating_sub(usize::from(is_promoted));
+        spare -= usize::from(drop);
+        !drop
+    });
+}
+
 /// Ends the open run: it goes into the history and becomes the last run, and what was against it is remembered.
 /// Nothing happens if no run is open.
 pub fn end_run(state: &mut RolloutState, outcome: Outcome, why: &str, now: Time) {
@@ -82,8 +96,7 @@ pub fn end_run(state: &mut RolloutState, outcome: Outcome, why: &str, now: Time)
         started: run.started,
         ended: now,
     });
-    let old = state.history.len().saturating_sub(RUNS);
-    state.history.drain(..old);
+    trim(&mut state.history);
 }
 
 /// Remembers that a revision is not started again (N-4). A newer decision about the same revision replaces the older.
@@ -128,8 +141,10 @@ pub fn replaced<'a>(state: &'a RolloutState, run: &RunId) -> Option<Replaced<'a>
 /// The run that brought what was stable when the open run started; `0` if that was there before the first.
 #[must_use]
 pub fn served(state: &RolloutState) -> RunId {
-    let last = state.history.iter().rev().find(|past| past.outcome == Outcome::Promoted);
-    last.map_or_else(RunId::zero, |past| past.run.clone())
+    let open = state.run.as_ref().map(|run| &run.id);
+    let promoted = state.promoted.as_ref().map(|promoted| &promoted.run).filter(|run| Some(*run) != open);
+    let last = || state.history.iter().rev().find(|past| past.outcome == Outcome::Promoted).map(|past| &past.run);
+    promoted.or_else(last).cloned().unwrap_or_else(RunId::zero)
 }
 
 /// The targets that a record names itself, also those of versions that were replaced.
@@ -149,6 +164,8 @@ pub fn pinned(state: &RolloutState) -> BTreeSet<&SetId> {
         }
     }
     sets.extend(state.promoted.iter().map(|promoted| &promoted.set));
+    let pending = state.rollback.as_ref().and_then(|pending| replaced(state, &pending.to));
+    sets.extend(pending.map(|past| past.set));
     sets.extend(state.run.iter().flat_map(|run| [&run.from, &run.to]));
     sets.extend(taken_back(state).map(|past| &past.to));
     for cluster in state.clusters.values() {
@@ -213,6 +230,25 @@ mod tests {
     use super::super::fixture::{commit, open, past, plan, revision, run, set, steady, time};
     use super::super::state::Consumed;
     use super::*;
+
+    #[test]
+    fn what_can_be_gone_back_to_stays_in_the_history_whatever_fails_meanwhile() {
+        let mut state = steady();
+        let served = state.promoted.as_ref().unwrap().run.clone();
+        let promoted = state.history.iter().filter(|past| past.outcome == Outcome::Promoted).count();
+        for number in 0..30 {
+            let mut failed = past(7, 6, 7, Outcome::Superseded);
+            failed.run = run(100 + number);
+            state.history.push(failed);
+            trim(&mut state.history);
+        }
+        assert_eq!(state.history.len(), RUNS);
+        assert_eq!(
+            state.history.iter().filter(|past| past.outcome == Outcome::Promoted).count(),
+            promoted.min(PINNED + 1)
+        );
+        assert_eq!(super::served(&state), served);
+    }
 
     #[test]
     fn x_2_all_that_a_run_is_made_of_makes_its_id() {

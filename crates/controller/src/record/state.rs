@@ -26,6 +26,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// A rollback that waits for the end of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PendingRollback {
+    /// The promoted run to go back to.
+    pub to: RunId,
+    /// The run that was open. Once another has ended it says nothing any more.
+    pub after: RunId,
+}
+
 /// The record of one rollout (`rollouts/<namespace>/<name>/state.yaml` on the state branch).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -55,9 +65,9 @@ pub struct RolloutState {
     /// The id of the last run that ended, and the decisions tip when it started: late decisions name it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_run: Option<EndedRun>,
-    /// The promoted run that a person said to go back to while another was open: it is gone back to once that has ended, before all else.
+    /// What a person said to go back to while a run was open: it is gone back to once that has ended, before all else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rollback: Option<RunId>,
+    pub rollback: Option<PendingRollback>,
     /// What each cluster is allowed to be.
     #[serde(default)]
     pub clusters: BTreeMap<ClusterName, ClusterState>,

@@ -349,6 +349,38 @@ fn c_8_a_rollback_in_a_run_to_an_older_version_takes_that_back_first_and_passes_
 }
 
 #[test]
+fn c_8_a_rollback_that_is_said_twice_turns_nothing_round() {
+    let mut world = World::new(QUICK, "1");
+    world.settle();
+    world.want(QUICK, set("2"));
+    world.settle();
+    [61, 61, 1].into_iter().for_each(|seconds| world.pass(seconds));
+    assert_eq!(world.image("podinfo"), Some("app:2"));
+    world.say_of(DecisionAction::Rollback, RunId::zero());
+    world.tick();
+    world.say_of(DecisionAction::Rollback, RunId::zero());
+    world.settle();
+    world.pass(1);
+    let outcomes: Vec<_> = world.record().history.iter().map(|run| run.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Promoted, Outcome::Promoted], "{:#?}", world.log);
+    assert_eq!((world.image("podinfo"), world.record().rollback.as_ref()), (Some("app:1"), None));
+}
+
+#[test]
+fn c_8_a_rollback_to_what_nobody_can_go_back_to_takes_the_open_run_back_all_the_same() {
+    let mut world = World::new(QUICK, "1");
+    world.settle();
+    world.want(QUICK, set("2"));
+    world.settle();
+    assert_eq!(world.weight(), 10);
+    world.say_of(DecisionAction::Rollback, "4-04040404".parse().unwrap());
+    world.settle();
+    world.pass(1);
+    assert_eq!((world.image("podinfo"), world.weight()), (Some("app:1"), 0));
+    assert_eq!((world.record().refused.len(), world.record().rollback.as_ref()), (1, None));
+}
+
+#[test]
 fn a_rollout_that_leaves_main_leaves_its_objects_without_our_marks() {
     let mut world = World::new(QUICK, "1");
     world.settle();

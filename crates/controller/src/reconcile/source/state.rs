@@ -102,7 +102,7 @@ fn asked_about(state: &RolloutState) -> BTreeSet<&SetId> {
 fn gone_back_to<'a>(state: &'a RolloutState, decisions: &FiledDecisions, id: &RolloutId) -> BTreeSet<&'a SetId> {
     decisions
         .rollbacks(id)
-        .chain(&state.rollback)
+        .chain(state.rollback.as_ref().map(|pending| &pending.to))
         .filter_map(|run| history::replaced(state, run))
         .map(|past| past.set)
         .collect()
