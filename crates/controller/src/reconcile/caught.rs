@@ -8,11 +8,15 @@ use crate::plan::input::{Input, MayStart};
 use crate::plan::planner;
 use crate::plan::report::{Reason, Wait};
 use crate::record::text::plain;
+use chrono::TimeDelta;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::panic::{self, AssertUnwindSafe};
 use std::process::abort;
 use std::sync::Arc;
+
+/// After this time it is tried again, whether anything has changed or not.
+const AGAIN: TimeDelta = TimeDelta::minutes(1);
 
 thread_local! {
     /// Whether a panic of this thread is caught.
@@ -50,7 +54,9 @@ pub(super) fn plan(
     let plan = guarded(|| planner::plan(&input)).unwrap_or_else(|why| {
         failed(&why);
         let waits = vec![Wait::new(Reason::PlanFailed, why)];
-        guarded(|| planner::blindly(&input, waits.clone())).unwrap_or_else(|_| planner::hold(waits))
+        let blind = guarded(|| planner::blindly(&input, waits.clone())).unwrap_or_else(|_| planner::hold(waits));
+        // What it failed on may be a matter of the time.
+        RolloutPlan { wake_at: Some(input.now + AGAIN), ..blind }
     });
     Some((input, plan))
 }

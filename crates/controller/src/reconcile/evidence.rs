@@ -246,10 +246,13 @@ impl Collector {
         failed.is_some_and(|answer| now < answer.at + REST)
     }
 
-    /// Forgets every answer, but not what is on its way: their times are of a clock that has been set back since.
+    /// Forgets every answer, as their times are of a clock that has been set back since; but not what is on its way, and what hooks were told.
     pub fn forget(&self) {
         let mut known = self.known();
-        known.by_rollout.clear();
+        for evidence in known.by_rollout.values_mut() {
+            let readings = evidence.readings.notified().unwrap_or_default();
+            *evidence = Arc::new(Evidence { readings, ..Evidence::default() });
+        }
         known.again.clear();
     }
 
