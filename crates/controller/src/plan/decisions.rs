@@ -18,7 +18,7 @@ use std::borrow::Cow;
 /// How far back a decision may go whose rollout's file cannot be read.
 pub(super) const DAY: Span = Span::from_secs(86_400);
 
-/// What the words ask for beyond the record.
+/// What the decisions ask for beyond the record.
 #[derive(Debug, Default)]
 pub struct Requested {
     /// The promoted run to go back to.

@@ -194,6 +194,22 @@ fn an_abort_on_the_candidate_restores_stable_before_traffic_goes_back() {
 }
 
 #[test]
+fn an_abort_beside_a_retry_is_followed() {
+    let mut world = World::at_shift();
+    world.only_stable_stuck = true;
+    world.pass(66);
+    world.pass(601);
+    assert_eq!(world.waits(), vec!["OnCandidate"]);
+    world.only_stable_stuck = false;
+    world.say(DecisionAction::Retry);
+    world.say(DecisionAction::Abort);
+    world.settle();
+    world.pass(31);
+    assert_eq!((world.phase().as_str(), world.image("podinfo")), ("Steady", Some("app:1")), "{:#?}", world.log);
+    assert_eq!(world.waits(), vec!["Refused"]);
+}
+
+#[test]
 fn a_retreat_names_the_record_that_was_read_not_the_one_that_may_never_be_written() {
     let mut world = World::at_shift();
     world.only_stable_stuck = true;

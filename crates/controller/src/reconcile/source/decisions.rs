@@ -117,7 +117,7 @@ impl Cache {
         })
     }
 
-    /// What each directory holds; why one cannot be read. Of such a one no decision is heard rather than some.
+    /// What each directory holds; why one cannot be read. Of such a one none counts rather than some.
     async fn filed_at(
         &self,
         store: &Store,
