@@ -19,7 +19,7 @@ use crate::manifest::oid;
 use crate::manifest::proof::{ApprovalRule, By};
 use crate::manifest::raw::Trust;
 use crate::record::state::{
-    Consumed, DeletionAnswer, DeletionQuestion, DeletionVerdict, Governed, RolloutState, Terms, Void,
+    Consumed, DeletionAnswer, DeletionQuestion, DeletionVerdict, Governed, RolloutState, Route, Terms, Void,
 };
 use crate::record::store;
 use crate::report::view::Record;
@@ -169,6 +169,20 @@ fn what_a_run_takes_from_pull_requests_alone_is_not_pushed() {
     let said = Terms { rule: ruled(By::Signatures).run.unwrap().rule, ..Terms::default() };
     state.policy = Some(Governed { wanted: fixture::set(7), said, holds: None });
     assert_eq!(unproven(&state, &skip()), None);
+}
+
+#[test]
+fn a_run_that_goes_back_already_is_turned_round_by_its_own_name_alone() {
+    let mut record = states::soaking();
+    let open = record.state.run.as_mut().unwrap();
+    open.route = Route::Rollback;
+    let id = open.id.clone();
+    let why = ask(Verb::Rollback { to: None }, &record).unwrap_err();
+    assert!(why.contains("is a rollback") && why.ends_with("tidegate abort shop/soaking"), "{why}");
+    let intent = ask(Verb::Rollback { to: Some(id.clone()) }, &record).unwrap();
+    assert_eq!((intent.decision.run, intent.decision.action), (id, DecisionAction::Rollback));
+    let served = ask(Verb::Rollback { to: Some(fixture::run(6)) }, &record);
+    assert!(served.is_err_and(|why| why.contains("cannot be gone back to")), "the version that is left");
 }
 
 /// A run that waits for a decision of Ana's or Ben's.
