@@ -7,6 +7,7 @@ use crate::cluster::connection::ClusterSource;
 use crate::cluster::store::Observed;
 use crate::cluster::watch::Watches;
 use crate::manifest::ids::{InstanceName, Namespace};
+use crate::manifest::object::Kind;
 use crate::record::text::plain;
 use crate::workload::live::LiveState;
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,19 +40,22 @@ pub(super) async fn look(
     let cluster = Cluster::connect(&source, instance).await.map_err(anyhow::Error::new)?;
     let namespaces: Vec<Namespace> = namespaces.into_iter().collect();
     let notify = Arc::new(Notify::new());
-    let watches = Watches::start(&cluster, &namespaces, &notify);
+    let watches = Watches::start(&cluster, &namespaces, Kind::ALL, &notify);
     let deadline = Instant::now() + PATIENCE;
     let mut spaces = BTreeMap::new();
     for namespace in namespaces {
         let live = loop {
-            match watches.snapshot(&namespace) {
+            let why = match watches.snapshot(&namespace) {
                 Observed::Ready(live) => break live,
-                Observed::NotYet { why } | Observed::Lost { why, .. } => {
-                    if timeout_at(deadline, notify.notified()).await.is_err() {
-                        let why = plain(&why);
-                        return Err(Failure::failed(format!("the namespace {namespace} cannot be read: {why}")));
-                    }
+                Observed::Partly(live) => {
+                    let closed = live.closed.iter().map(|(kind, why)| format!("{kind}: {why}"));
+                    closed.collect::<Vec<_>>().join("; ")
                 }
+                Observed::NotYet { why } | Observed::Lost { why, .. } => why,
+            };
+            if timeout_at(deadline, notify.notified()).await.is_err() {
+                let why = plain(&why);
+                return Err(Failure::failed(format!("the namespace {namespace} cannot be read: {why}")));
             }
         };
         spaces.insert(namespace, live);

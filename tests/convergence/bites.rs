@@ -11,7 +11,7 @@ use tidegate::manifest::desired::Layout;
 use tidegate::rules::Rule;
 
 /// The rules, and what is done instead.
-const RULES: [(Rule, &str, &str); 13] = [
+const RULES: [(Rule, &str, &str); 14] = [
     (Rule::Gates, "Gates", "steps are entered whatever their gates say"),
     (Rule::Checks, "Checks", "a check that fails takes nothing back"),
     (Rule::LowerAtOnce, "LowerAtOnce", "a rollback in a run waits until that has ended"),
@@ -23,6 +23,7 @@ const RULES: [(Rule, &str, &str); 13] = [
     (Rule::Swap, "Swap", "the record is pushed on top of whatever is there"),
     (Rule::Lease, "Lease", "who has led goes on, whoever holds the Lease"),
     (Rule::Gaps, "Gaps", "time in which nobody observed counts as soak"),
+    (Rule::Unread, "Unread", "what cannot be read is taken for what it was, or for absent"),
     (Rule::Expect, "Expect", "a write does not say which version it was planned on"),
     (Rule::Fence, "Fence", "a record is acted upon that is older than what live was written under"),
 ];

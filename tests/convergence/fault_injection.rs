@@ -41,6 +41,8 @@ struct Counts {
     dead: BTreeSet<String>,
     /// Those whose end nobody has seen to yet, and when they come back.
     fallen: Vec<(String, u64)>,
+    /// What can be neither listed nor watched.
+    closed: Option<&'static str>,
     /// For how many seconds something is on its way.
     late: u64,
 }
@@ -63,6 +65,21 @@ impl FaultInjection {
     /// Nothing goes wrong any more.
     pub(crate) fn clear(&self) {
         self.counts().begun = false;
+    }
+
+    /// From now on this can be neither listed nor watched.
+    pub(crate) fn close(&self, kind: &'static str) {
+        self.counts().closed = Some(kind);
+    }
+
+    /// All can be read again.
+    pub(crate) fn open(&self) {
+        self.counts().closed = None;
+    }
+
+    /// Ends a controller, which is back after a second.
+    pub(crate) fn restart(&self, name: &str) {
+        self.counts().fall(name, 1);
     }
 
     /// Controllers that were killed since the last call, and after how many seconds they are back.
@@ -108,6 +125,10 @@ impl FaultInjection {
             What::Request { verb, dry_run } => {
                 let class = class_of(seen.resource.plural, verb, dry_run);
                 let Some(class) = class else { return FaultVerdict::Pass };
+                let is_list = matches!(verb, ApiVerb::List | ApiVerb::Watch);
+                if is_list && counts.closed == Some(seen.resource.plural) && seen.namespace == "shop" {
+                    return FaultVerdict::Before(kube_api::Fault::Forbidden);
+                }
                 let number = counts.requests.entry(class).or_default();
                 *number += 1;
                 let number = *number;

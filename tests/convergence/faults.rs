@@ -39,6 +39,8 @@ pub(crate) enum Fault {
     LeaseTaken { at: u64 },
     /// At that second the state branch is put back by a commit, and put right so many seconds later.
     Rewritten { at: u64, mended: u64 },
+    /// At that second all controllers are started again, and can neither list nor watch a kind for so many seconds.
+    Closed { kind: &'static str, at: u64, lasts: u64 },
 }
 
 /// Which requests are counted.
@@ -107,13 +109,20 @@ const ANSWERS: [kube_api::Fault; 7] = [
 pub(crate) fn faults(seed: u64, story: &Story) -> Vec<Fault> {
     let mut dice = Dice::new(seed ^ 0xfa_17);
     let count = dice.pick(&[1, 2, 3, 4, 6, 9]);
-    (0..count).map(|_| Fault::new(&mut dice, story)).collect()
+    let faults = (0..count).map(|_| Fault::new(&mut dice, story));
+    // By dice of its own: all other faults stay as they are.
+    faults.chain(closed(&mut Dice::new(seed ^ 0xc1_05ed), story)).collect()
+}
+
+fn closed(dice: &mut Dice, story: &Story) -> Option<Fault> {
+    let kind = dice.pick(&["pods", "endpointslices", "configmaps"]);
+    let (at, lasts) = (dice.between(5, 60 + 120 * story.chapters()), dice.pick(&[20, 90, 400]));
+    dice.chance(15).then_some(Fault::Closed { kind, at, lasts })
 }
 
 impl Fault {
     fn new(dice: &mut Dice, story: &Story) -> Self {
-        let chapters: usize = story.rollouts.iter().map(|part| part.chapters.len()).sum();
-        let chapters = u64::try_from(chapters).unwrap().max(1);
+        let chapters = story.chapters();
         let second = |dice: &mut Dice| dice.between(5, 60 + 120 * chapters);
         // Of several rollouts those that were not in the last commit would go on from there.
         if story.rollouts.len() == 1 && dice.chance(4) {
@@ -184,7 +193,8 @@ impl Fault {
             | Self::Compact { at }
             | Self::LeaseDeleted { at }
             | Self::LeaseTaken { at }
-            | Self::Rewritten { at, .. } => Some(*at),
+            | Self::Rewritten { at, .. }
+            | Self::Closed { at, .. } => Some(*at),
             Self::Request { .. }
             | Self::Event { .. }
             | Self::Git { .. }
@@ -318,6 +328,9 @@ impl fmt::Display for Fault {
             Self::LeaseTaken { at } => write!(f, "second {at}: a hand gives the Lease to somebody else"),
             Self::Rewritten { at, mended } => {
                 write!(f, "second {at}: the state branch is put back by a commit, and put right {mended} s later")
+            }
+            Self::Closed { kind, at, lasts } => {
+                write!(f, "second {at}: all start again, and {kind} cannot be read for {lasts} s")
             }
         }
     }

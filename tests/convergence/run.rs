@@ -81,6 +81,8 @@ struct Play {
     underway: Time,
     /// When the state branch is put right, and where.
     mends: Option<(Time, git2::Oid)>,
+    /// When what is closed can be read again.
+    opens: Option<Time>,
     began: Time,
     /// What `--once` says at the end that it waits on.
     last: Arc<Mutex<Option<Waiting>>>,
@@ -144,6 +146,7 @@ impl Play {
             timed,
             underway: began,
             mends: None,
+            opens: None,
             began,
             last: Arc::default(),
         }
@@ -203,7 +206,10 @@ impl Play {
         while quiet < QUIET {
             self.happen().await;
             let now = self.stage.clock.now();
-            let mut busy = self.mends.is_some() || !self.returns.is_empty() || now < self.led_by.max(self.underway);
+            let mut busy = self.mends.is_some()
+                || self.opens.is_some()
+                || !self.returns.is_empty()
+                || now < self.led_by.max(self.underway);
             for player in &mut self.players {
                 let pace = player.step(&self.host, &mut lock(&self.checker), now);
                 if let Some(verdict) = player.verdict() {
@@ -267,6 +273,10 @@ impl Play {
             }
             self.mends = None;
         }
+        if self.opens.is_some_and(|at| at <= now) {
+            self.fault_injection.open();
+            self.opens = None;
+        }
         let (due, later) = std::mem::take(&mut self.returns).into_iter().partition(|(at, _)| *at <= now);
         self.returns = later;
         let due: Vec<(Time, String)> = due;
@@ -296,6 +306,12 @@ impl Play {
                 }
             }
             Fault::Break { .. } => self.stage.api.break_watches(),
+            Fault::Closed { kind, lasts, .. } => {
+                self.fault_injection.close(kind);
+                // As where a Role is changed together with the Deployment of the controllers.
+                self.running.keys().for_each(|name| self.fault_injection.restart(name));
+                self.opens = Some(now + TimeDelta::seconds(i64::try_from(lasts).unwrap()));
+            }
             Fault::Compact { .. } => self.stage.api.change(World::compact),
             Fault::LeaseDeleted { .. } | Fault::LeaseTaken { .. } => {
                 lock(&self.checker).meddled = Some(now);

@@ -76,6 +76,12 @@ pub(crate) enum During {
 }
 
 impl Story {
+    /// How many things happen in all rollouts, at least one.
+    pub(crate) fn chapters(&self) -> u64 {
+        let chapters: usize = self.rollouts.iter().map(|part| part.chapters.len()).sum();
+        u64::try_from(chapters).unwrap().max(1)
+    }
+
     pub(crate) fn new(seed: u64) -> Self {
         let mut dice = Dice::new(seed ^ 0x57_0f);
         let count = usize::try_from(dice.pick(&[1, 1, 1, 1, 1, 1, 1, 2, 2, 3])).unwrap();

@@ -90,7 +90,7 @@ impl Clusters {
             let aside = KubeApi::new(*start());
             aside.change(|world| world.make_namespace("tidegate"));
             let own = Client::over(aside, "tidegate".parse().unwrap(), &instance()).await.unwrap();
-            let watches = Watches::start(&own, &[], &Arc::new(Notify::new()));
+            let watches = Watches::start(&own, &[], &[], &Arc::new(Notify::new()));
             let day = Duration::from_secs(86_400);
             let timing = Timing { duration: 3 * day, deadline: 2 * day, renew: day };
             let (notes, noted) = watch::channel(LeaseAnnotations::default());

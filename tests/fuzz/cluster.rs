@@ -12,6 +12,7 @@ use tidegate::cluster::election::{Contender, ElectionStep, LeaseView, ObservedLe
 use tidegate::cluster::unobserved;
 use tidegate::gate::brake::Brake;
 use tidegate::manifest::object::{APPLIED, EPOCH, OWNER, RETREATED, ROLE, SEQ};
+use tidegate::plan::unread;
 use tidegate::reconcile::unobserved::UnobservedSpans;
 use tidegate::workload::owned;
 use tokio::time::Instant;
@@ -36,7 +37,7 @@ fn a_lease_is_read_whatever_it_says() {
         let mut gaps = UnobservedSpans::default();
         gaps.inherit(view.gaps.clone());
         gaps.inherit(gap(&view, Duration::from_secs(20), input.now).into_iter().collect());
-        input.gaps = gaps.of(&input.id.namespace, input.now);
+        input.gaps = gaps.of(&input.id.namespace).counted(&unread::needs(&input), input.now);
         is_planned(&input);
         Fate::Taken
     });

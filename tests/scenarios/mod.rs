@@ -168,6 +168,7 @@ scenarios! {
     killed_in_a_soak
     killed_on_the_way_back
     kind_is_gone
+    kind_is_not_listed
     last_rollout_is_removed
     let_go
     let_go_on_gitlab

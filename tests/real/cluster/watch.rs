@@ -36,7 +36,7 @@ struct Sight {
 impl Sight {
     fn of(world: &World, cluster: &Cluster) -> Self {
         let notify = Arc::new(Notify::new());
-        let watches = Watches::start(cluster, std::slice::from_ref(&world.namespace), &notify);
+        let watches = Watches::start(cluster, std::slice::from_ref(&world.namespace), Kind::ALL, &notify);
         Self { watches, notify }
     }
 
@@ -63,7 +63,7 @@ impl Sight {
 fn ready(observed: Observed) -> Option<Arc<LiveState>> {
     match observed {
         Observed::Ready(live) => Some(live),
-        Observed::NotYet { .. } | Observed::Lost { .. } => None,
+        Observed::Partly(_) | Observed::NotYet { .. } | Observed::Lost { .. } => None,
     }
 }
 
@@ -100,7 +100,7 @@ async fn our_own_writes_are_known_at_once_and_for_good(world: World) {
     let sight = Sight::of(&world, &world.cluster);
     sight.ready(&world).await;
     let know = || match sight.watches.snapshot(&world.namespace) {
-        Observed::Ready(live) | Observed::Lost { last: live, .. } => live,
+        Observed::Ready(live) | Observed::Partly(live) | Observed::Lost { last: live, .. } => live,
         Observed::NotYet { why } => panic!("{why}"),
     };
     let wanted = |value: u32| world.config_map("a", json!({"k": value.to_string()}));
@@ -171,7 +171,7 @@ impl Door {
 fn lost(observed: Observed) -> Option<(String, Arc<LiveState>)> {
     match observed {
         Observed::Lost { why, last, .. } => Some((why, last)),
-        Observed::Ready(_) | Observed::NotYet { .. } => None,
+        Observed::Ready(_) | Observed::Partly(_) | Observed::NotYet { .. } => None,
     }
 }
 

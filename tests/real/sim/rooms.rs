@@ -30,7 +30,7 @@ impl Sight {
         let world = World::in_process().await;
         world.by_hand(&world.config_map("a", json!({"k": "1"}))).await;
         let notify = Arc::new(Notify::new());
-        let watches = Watches::start(&world.cluster, std::slice::from_ref(&world.namespace), &notify);
+        let watches = Watches::start(&world.cluster, std::slice::from_ref(&world.namespace), Kind::ALL, &notify);
         let sight = Self { world, watches, notify };
         sight.until("ready", |live| live.of_kind(Kind::ConfigMap).count() == 1).await;
         sight
@@ -46,7 +46,7 @@ impl Sight {
 
     fn known(&self, name: &str) -> Option<String> {
         let live = match self.watches.snapshot(&self.world.namespace) {
-            Observed::Ready(live) | Observed::Lost { last: live, .. } => live,
+            Observed::Ready(live) | Observed::Partly(live) | Observed::Lost { last: live, .. } => live,
             Observed::NotYet { .. } => return None,
         };
         let reference = self.world.config_map(name, json!({})).reference().clone();
@@ -130,7 +130,7 @@ async fn lists_that_fail_are_tried_again() {
         faults.get(number.wrapping_sub(1)).map_or(FaultVerdict::Pass, |fault| FaultVerdict::Before(*fault))
     });
     let notify = Arc::new(Notify::new());
-    let watches = Watches::start(&world.cluster, std::slice::from_ref(&world.namespace), &notify);
+    let watches = Watches::start(&world.cluster, std::slice::from_ref(&world.namespace), Kind::ALL, &notify);
     let look = async {
         while !matches!(watches.snapshot(&world.namespace), Observed::Ready(_)) {
             notify.notified().await;
@@ -247,7 +247,7 @@ async fn ten_thousand_objects_are_no_burden() {
         }
     });
     let notify = Arc::new(Notify::new());
-    let watches = Watches::start(&world.cluster, std::slice::from_ref(&world.namespace), &notify);
+    let watches = Watches::start(&world.cluster, std::slice::from_ref(&world.namespace), Kind::ALL, &notify);
     while !matches!(watches.snapshot(&world.namespace), Observed::Ready(_)) {
         notify.notified().await;
     }

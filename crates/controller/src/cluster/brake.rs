@@ -38,7 +38,9 @@ impl BrakeSight {
 /// The brake, in what is known of our own namespace.
 pub(super) fn read(observed: &Observed, home: &Namespace) -> BrakeSight {
     match observed {
-        Observed::Ready(live) | Observed::Lost { last: live, .. } => BrakeSight::Known(parse(live, home)),
+        Observed::Ready(live) | Observed::Partly(live) | Observed::Lost { last: live, .. } => {
+            BrakeSight::Known(parse(live, home))
+        }
         Observed::NotYet { why } => BrakeSight::Unknown { why: why.clone() },
     }
 }

@@ -14,12 +14,15 @@ use tokio::time::Instant;
 pub enum Observed {
     /// Every kind was listed, and its watch is open.
     Ready(Arc<LiveState>),
-    /// Some kind was never listed: nothing may be concluded, least of all that something is absent.
+    /// Some kinds cannot be read ([`LiveState::closed`]); of all others the same holds.
+    Partly(Arc<LiveState>),
+    /// Some kind was not asked for yet, or none can be read and some never was: nothing may be concluded, least of all that something
+    /// is absent.
     NotYet {
         /// What is missing, and why.
         why: String,
     },
-    /// Some watch is not open: what is known may be out of date.
+    /// No kind can be read any more: what is known may be out of date.
     Lost {
         /// Since when, on this process's own clock.
         since: Instant,
@@ -33,7 +36,9 @@ pub enum Observed {
 /// How the watch of a kind is doing.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Sight {
-    /// It was never listed.
+    /// Nobody knows yet whether it can be listed.
+    Unasked,
+    /// It was never listed, and why.
     NotYet(String),
     /// It was listed, and the watch is open.
     Open,
@@ -41,6 +46,17 @@ pub(super) enum Sight {
     Lost { since: Instant, why: String },
     /// The cluster does not serve it.
     Missing,
+}
+
+impl Sight {
+    /// Why the kind cannot be read, if it cannot.
+    fn trouble(&self) -> Option<&str> {
+        match self {
+            Self::Unasked => Some("not asked yet"),
+            Self::NotYet(why) | Self::Lost { why, .. } => Some(why),
+            Self::Open | Self::Missing => None,
+        }
+    }
 }
 
 /// Whether something changed that a plan could depend on.
@@ -63,32 +79,31 @@ pub(super) struct Space {
 impl Space {
     /// Nothing known yet of these kinds.
     pub(super) fn new(cluster_uid: &str, kinds: &[Kind]) -> Self {
-        let live = LiveState { cluster_uid: cluster_uid.to_owned(), ..LiveState::default() };
-        let sights = kinds.iter().map(|&kind| (kind, Sight::NotYet("not asked yet".to_owned()))).collect();
+        let unwatched = Kind::ALL.iter().copied().filter(|kind| !kinds.contains(kind)).collect();
+        let live = LiveState { cluster_uid: cluster_uid.to_owned(), unwatched, ..LiveState::default() };
+        let sights = kinds.iter().map(|&kind| (kind, Sight::Unasked)).collect();
         Self { live: Arc::new(live), sights, deleted: BTreeMap::new() }
     }
 
     /// What is known.
     pub(super) fn observed(&self) -> Observed {
-        let mut unseen = Vec::new();
-        let mut lost: Option<(Instant, Vec<String>)> = None;
-        for (kind, sight) in &self.sights {
-            match sight {
-                Sight::Open | Sight::Missing => {}
-                Sight::NotYet(why) => unseen.push(format!("{kind}: {why}")),
-                Sight::Lost { since, why } => {
-                    let (earliest, reasons) = lost.get_or_insert((*since, Vec::new()));
-                    *earliest = (*earliest).min(*since);
-                    reasons.push(format!("{kind}: {why}"));
-                }
-            }
+        let any = |is: fn(&Sight) -> bool| self.sights.values().any(is);
+        let why = self.sights.iter().filter_map(|(kind, sight)| Some(format!("{kind}: {}", sight.trouble()?)));
+        let why = why.collect::<Vec<_>>().join("; ");
+        if why.is_empty() {
+            return Observed::Ready(self.live.clone());
         }
-        if !unseen.is_empty() {
-            return Observed::NotYet { why: unseen.join("; ") };
+        let is_read = any(|sight| *sight == Sight::Open);
+        if any(|sight| *sight == Sight::Unasked) || !is_read && any(|sight| matches!(sight, Sight::NotYet(_))) {
+            return Observed::NotYet { why };
         }
-        match lost {
-            Some((since, reasons)) => Observed::Lost { since, why: reasons.join("; "), last: self.live.clone() },
-            None => Observed::Ready(self.live.clone()),
+        let lost = self.sights.values().filter_map(|sight| match sight {
+            Sight::Lost { since, .. } => Some(*since),
+            Sight::Unasked | Sight::NotYet(_) | Sight::Open | Sight::Missing => None,
+        });
+        match lost.min().filter(|_| !is_read) {
+            Some(since) => Observed::Lost { since, why, last: self.live.clone() },
+            None => Observed::Partly(self.live.clone()),
         }
     }
 
@@ -169,7 +184,7 @@ impl Space {
     pub(super) fn see(&mut self, kind: Kind, sight: Sight) -> Change {
         let Some(before) = self.sights.get(&kind) else { return Change::No };
         let sight = match (before, sight) {
-            (Sight::NotYet(_) | Sight::Missing, Sight::Lost { why, .. }) => Sight::NotYet(why),
+            (Sight::Unasked | Sight::NotYet(_) | Sight::Missing, Sight::Lost { why, .. }) => Sight::NotYet(why),
             (Sight::Lost { since, .. }, Sight::Lost { why, .. }) => Sight::Lost { since: *since, why },
             (_, sight) => sight,
         };
@@ -183,6 +198,14 @@ impl Space {
                 live.objects.remove_kind(kind);
             } else {
                 live.missing.remove(&kind);
+            }
+        }
+        let closed = sight.trouble().filter(|_| sight != Sight::Unasked);
+        if self.live.closed.get(&kind).map(String::as_str) != closed {
+            let all = &mut Arc::make_mut(&mut self.live).closed;
+            match closed {
+                Some(why) => drop(all.insert(kind, why.to_owned())),
+                None => drop(all.remove(&kind)),
             }
         }
         self.sights.insert(kind, sight);
@@ -302,15 +325,20 @@ mod tests {
             space.observed()
         };
         let not_yet = |why: &str| Observed::NotYet { why: why.to_owned() };
+        let closed =
+            |live: &LiveState| live.closed.iter().map(|(kind, why)| format!("{kind}: {why}")).collect::<Vec<_>>();
         let state = note(&mut space, Kind::ConfigMap, lost(then, "refused"));
         assert_eq!(state, not_yet("ConfigMap: refused; HTTPRoute: not asked yet"));
         let state = note(&mut space, Kind::ConfigMap, Sight::Open);
         assert_eq!(state, not_yet("HTTPRoute: not asked yet"));
+        let Observed::Partly(live) = note(&mut space, Kind::HttpRoute, lost(then, "forbidden")) else { panic!() };
+        assert_eq!(closed(&live), ["HTTPRoute: forbidden"]);
         let Observed::Ready(live) = note(&mut space, Kind::HttpRoute, Sight::Missing) else { panic!() };
         assert!(live.missing.contains(&Kind::HttpRoute));
         let Observed::Ready(live) = note(&mut space, Kind::HttpRoute, Sight::Open) else { panic!() };
-        assert!(live.missing.is_empty());
-        let _ = space.see(Kind::ConfigMap, lost(then, "refused"));
+        assert!(live.missing.is_empty() && live.closed.is_empty());
+        let Observed::Partly(live) = note(&mut space, Kind::ConfigMap, lost(then, "refused")) else { panic!() };
+        assert_eq!(closed(&live), ["ConfigMap: refused"]);
         let _ = space.see(Kind::HttpRoute, lost(later, "time-out"));
         let state = note(&mut space, Kind::ConfigMap, lost(later, "still refused"));
         let Observed::Lost { since, why, .. } = state else { panic!() };

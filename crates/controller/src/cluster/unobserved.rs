@@ -1,6 +1,7 @@
 //! Spans of time in which something was not observed: they count for nothing, neither for soak nor for deadlines (X-14).
 
 use crate::manifest::ids::Namespace;
+use crate::manifest::object::Kind;
 use crate::record::state::Time;
 use std::fmt;
 use std::str::FromStr;
@@ -15,22 +16,33 @@ pub struct Unobserved {
     pub from: Time,
     /// Its end.
     pub to: Time,
-    /// The namespace that could not be read; none if nobody looked at anything.
-    pub of: Option<Namespace>,
+    /// What could not be read; none if nobody looked at anything.
+    pub of: Option<UnobservedScope>,
 }
 
-/// `2026-03-01T12:00:00Z/2026-03-01T12:01:00Z`, and `@shop` if it is about one namespace.
+/// A namespace, or one kind of it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UnobservedScope {
+    /// Which namespace.
+    pub namespace: Namespace,
+    /// Which kind; none for all of them.
+    pub kind: Option<Kind>,
+}
+
+/// `2026-03-01T12:00:00Z/2026-03-01T12:01:00Z`, and `@shop` or `@shop/Ingress` if it is about one namespace, or about one kind there.
 impl fmt::Display for Unobserved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const FORMAT: &str = "%Y-%m-%dT%H:%M:%SZ";
         write!(f, "{}/{}", self.from.format(FORMAT), self.to.format(FORMAT))?;
-        self.of.as_ref().map_or(Ok(()), |namespace| write!(f, "@{namespace}"))
+        let Some(UnobservedScope { namespace, kind }) = &self.of else { return Ok(()) };
+        write!(f, "@{namespace}")?;
+        kind.map_or(Ok(()), |kind| write!(f, "/{kind}"))
     }
 }
 
 /// A text that is no gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("expected <time>/<time> or <time>/<time>@<namespace>")]
+#[error("expected <time>/<time>, <time>/<time>@<namespace> or <time>/<time>@<namespace>/<kind>")]
 pub struct InvalidUnobserved;
 
 impl FromStr for Unobserved {
@@ -38,13 +50,22 @@ impl FromStr for Unobserved {
 
     fn from_str(text: &str) -> Result<Self, InvalidUnobserved> {
         let (span, of) = match text.split_once('@') {
-            Some((span, namespace)) => (span, Some(namespace.parse().map_err(|_| InvalidUnobserved)?)),
+            Some((span, scope)) => (span, Some(UnobservedScope::parse(scope).ok_or(InvalidUnobserved)?)),
             None => (text, None),
         };
         let (from, to) = span.split_once('/').ok_or(InvalidUnobserved)?;
         let time = |text: &str| text.parse::<Time>().map_err(|_| InvalidUnobserved);
         let gap = Self { from: time(from)?, to: time(to)?, of };
         if gap.from < gap.to { Ok(gap) } else { Err(InvalidUnobserved) }
+    }
+}
+
+impl UnobservedScope {
+    fn parse(text: &str) -> Option<Self> {
+        let (namespace, kind) = text.split_once('/').map_or((text, None), |(namespace, kind)| (namespace, Some(kind)));
+        let named = |kind| Kind::ALL.iter().copied().find(|known| known.as_str() == kind);
+        let kind = kind.map(|kind| named(kind).ok_or(())).transpose().ok()?;
+        Some(Self { namespace: namespace.parse().ok()?, kind })
     }
 }
 
@@ -88,20 +109,23 @@ mod tests {
 
     #[test]
     fn gaps_read_as_they_print_and_nonsense_is_left_out() {
-        let text = "2026-03-01T12:00:00Z/2026-03-01T12:01:00Z 2026-03-01T13:00:00Z/2026-03-01T13:00:09Z@shop";
+        let text = "2026-03-01T12:00:00Z/2026-03-01T12:01:00Z 2026-03-01T13:00:00Z/2026-03-01T13:00:09Z@shop \
+                    2026-03-01T13:00:00Z/2026-03-01T13:00:09Z@shop/Ingress";
         assert_eq!(print(&parse(text)), text);
         assert_eq!(parse("x 2026-03-01T12:00:00Z/2026-03-01T11:00:00Z 2026-03-01T12:00:00Z @a /"), []);
+        assert_eq!(parse("2026-03-01T13:00:00Z/2026-03-01T13:00:09Z@shop/Nothing"), []);
         let many = vec![parse(text)[0].clone(); 40];
         assert_eq!(parse(&print(&many)).len(), KEPT);
     }
 
     #[test]
-    fn what_overlaps_is_joined_for_each_namespace() {
+    fn what_overlaps_is_joined_for_each_namespace_and_kind() {
         let gaps = parse(
             "2026-03-01T12:00:30Z/2026-03-01T12:02:00Z 2026-03-01T12:00:00Z/2026-03-01T12:01:00Z \
-             2026-03-01T12:00:40Z/2026-03-01T12:03:00Z@shop",
+             2026-03-01T12:00:40Z/2026-03-01T12:03:00Z@shop 2026-03-01T12:00:41Z/2026-03-01T12:02:00Z@shop/Pod",
         );
-        let joined = "2026-03-01T12:00:00Z/2026-03-01T12:02:00Z 2026-03-01T12:00:40Z/2026-03-01T12:03:00Z@shop";
+        let joined = "2026-03-01T12:00:00Z/2026-03-01T12:02:00Z 2026-03-01T12:00:40Z/2026-03-01T12:03:00Z@shop \
+                      2026-03-01T12:00:41Z/2026-03-01T12:02:00Z@shop/Pod";
         assert_eq!(print(&merged(gaps)), joined);
     }
 }

@@ -162,6 +162,15 @@ impl Caps {
         self.kinds.is_empty() || self.kinds.contains(&kind)
     }
 
+    /// The kinds that are watched: those that may be written, and those that are only read.
+    #[must_use]
+    pub fn watched(&self) -> Vec<Kind> {
+        // Pods of any set may name a ConfigMap or a ServiceAccount.
+        let read = [Kind::ConfigMap, Kind::ServiceAccount];
+        let is_read = |kind: Kind| read.contains(&kind) || kind != Kind::Job && !Kind::MANIFEST.contains(&kind);
+        Kind::ALL.iter().copied().filter(|&kind| self.allows_kind(kind) || is_read(kind)).collect()
+    }
+
     /// The namespaces; empty for all.
     #[must_use]
     pub fn namespaces(&self) -> &BTreeSet<Namespace> {

@@ -177,6 +177,7 @@ pub fn reverting(draft: &mut Draft<'_>, position: &Position, why: &str, then: Th
     let roles = draft.roles(&run);
     let [drain, retire] = procedure::back(&plan, run.route, &roles);
     match position.step.as_str() {
+        "retire" if draft.unread.is_some() => {}
         "retire" => retiring(draft, &plan, &run, &retire, &turn),
         "return" => {
             if go_back(draft, &run, &turn) && drained(draft, &plan, &run, &drain, position) {

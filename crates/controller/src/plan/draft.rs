@@ -8,6 +8,7 @@ use super::evidence::{Need, ReviewQuery};
 use super::input::{Desired, Input};
 use super::procedure::Roles;
 use super::report::{ANSWERS, Reason, Wait, news};
+use super::unread;
 use crate::analysis::call::About;
 use crate::analysis::judge::Inquiry;
 use crate::manifest::desired::{Plan, Rollout, Set};
@@ -117,6 +118,8 @@ pub struct Draft<'a> {
     pub review_queries: Vec<ReviewQuery>,
     /// Decisions that a request asks for whose proof is not known yet, by the step that it is about, with what is waited for.
     pub undecided: BTreeMap<StepName, Wait>,
+    /// What of the kinds that it needs cannot be read: nothing is done then but what lowers.
+    pub unread: Option<Wait>,
     /// The posture that live was found to meet as it is.
     met: Option<Posture>,
     wake_at: Option<Time>,
@@ -157,6 +160,7 @@ impl<'a> Draft<'a> {
             questions: Vec::new(),
             review_queries: Vec::new(),
             undecided: BTreeMap::new(),
+            unread: unread::unread(input, live),
             met: None,
             wake_at: None,
             manager: input.me.instance.in_cluster(),
@@ -343,6 +347,11 @@ impl<'a> Draft<'a> {
                 Some(Owned { reference: o.reference().clone(), uid, role: shared::role(o) })
             })
             .collect();
+        // Whoever is not listed now is there still, as far as anybody knows.
+        let hidden = |owned: &&Owned| unread::why(self.live, owned.reference.kind).is_some();
+        let hidden = cluster.inventory.iter().filter(hidden);
+        let hidden: Vec<Owned> = hidden.filter(|owned| !inventory.contains(owned)).cloned().collect();
+        inventory.extend(hidden);
         inventory.sort();
         cluster.inventory = inventory;
     }

@@ -40,6 +40,9 @@ pub fn start(draft: &mut Draft<'_>, plan: &Arc<Plan>, run: &Run, steps: &[Step])
         drop_run(draft, run, &turn);
         return;
     }
+    if draft.unread.is_some() {
+        return;
+    }
     let Some(first) = steps.first() else { return };
     let mut waits = gates(draft, plan, run, first);
     // What goes back to a version of before waits for nobody else's.

@@ -50,7 +50,9 @@ pub fn forward(draft: &mut Draft<'_>) {
         tried: jobs::failed(draft, &plan, &run, steps.get(at + 1)),
         soaking: soaking.ok(),
     };
-    draft.note_met(&step.posture, &seen.converged);
+    if draft.unread.is_none() {
+        draft.note_met(&step.posture, &seen.converged);
+    }
     draft.questions.extend(seen.measured.questions.iter().cloned());
     if let Some(open) = &mut draft.state.run {
         open.away.clone_from(&seen.measured.away);
@@ -67,6 +69,9 @@ pub fn forward(draft: &mut Draft<'_>) {
         return;
     }
     seen.measured.next.into_iter().for_each(|next| draft.wake(next));
+    if draft.unread.is_some() {
+        return;
+    }
     go_on(draft, &plan, &run, &steps, at, &position, seen);
 }
 
@@ -139,6 +144,10 @@ fn turn_back(
     }
     if let Some(turn) = back::asked_for(draft, run, Superseding::at(step)) {
         return Some(Judgement::Back(turn));
+    }
+    if draft.unread.is_some() {
+        let bad = measured.bad.clone().filter(|_| holds(Rule::Checks));
+        return bad.map(|why| Judgement::Back(Turn::failed(why)));
     }
     if let Some(why) = &converged.refused {
         return Some(Judgement::Back(Turn::failed(why.clone())));
@@ -405,7 +414,8 @@ pub fn on_candidate(draft: &mut Draft<'_>, why: &str) {
     let context = draft.context(&plan, None, None);
     let marked = retreat::mark_seen(&context, &run).map(Turn::from_mark);
     let dead = || {
-        (exposure::ready(&context).candidate == 0).then(|| Turn::failed(format!("{why}; {}", no_endpoint(&context))))
+        (draft.unread.is_none() && exposure::ready(&context).candidate == 0)
+            .then(|| Turn::failed(format!("{why}; {}", no_endpoint(&context))))
     };
     if let Some(turn) = marked.or_else(|| back::asked_for(draft, &run, Superseding::Interrupts)).or_else(dead) {
         back::turn(draft, &run, turn);

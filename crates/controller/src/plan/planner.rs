@@ -21,6 +21,7 @@ use super::renamed::renamed;
 use super::report::{Reason, Wait};
 use super::terminate;
 use super::tracked;
+use super::unread;
 use super::versions;
 use crate::record::state::{Phase, RolloutState, Serving, Time};
 use crate::rules::{Rule, holds};
@@ -38,7 +39,11 @@ pub fn plan(input: &Input) -> RolloutPlan {
         RecordedState::Unreadable(why) => {
             terminate::blind(input, live, vec![Wait::new(Reason::RecordUnreadable, why.clone())])
         }
-        RecordedState::None => unrecorded(input, live),
+        RecordedState::None => match unread::unread(input, live) {
+            // What marks it as known may be hidden.
+            Some(wait) => blindly(input, vec![wait]),
+            None => unrecorded(input, live),
+        },
         RecordedState::State(state, plan) => match distrust(input, live, state) {
             Some(Distrust { wait, blind_from: Some(from) }) if from <= input.now => {
                 terminate::blind(input, live, vec![wait])
@@ -164,14 +169,19 @@ fn unrecorded(input: &Input, live: &LiveState) -> RolloutPlan {
 fn recorded(mut draft: Draft<'_>) -> RolloutPlan {
     let phase_before = draft.state.phase.clone();
     floor::take_note(&mut draft);
-    let asked = decisions::apply(&mut draft);
-    // A decision may have entered a step (`retry`): one that lowers is followed all the same.
-    if draft.state.phase == phase_before || draft.aborted.is_some() {
-        let phase = draft.state.phase.clone();
-        judge(&mut draft, &phase, asked);
+    if let Some(wait) = draft.unread.clone() {
+        draft.waits.push(wait);
+        unread::hold(&mut draft);
+    } else {
+        let asked = decisions::apply(&mut draft);
+        // A decision may have entered a step (`retry`): one that lowers is followed all the same.
+        if draft.state.phase == phase_before || draft.aborted.is_some() {
+            let phase = draft.state.phase.clone();
+            judge(&mut draft, &phase, asked);
+        }
+        let left = versions::left(&draft);
+        draft.waits.extend(left);
     }
-    let left = versions::left(&draft);
-    draft.waits.extend(left);
     // Also where nothing is to be entered, people have to know.
     let untold = draft.input.desired.unread();
     draft.waits.extend(untold.filter(|untold| draft.waits.iter().all(|wait| wait.reason != untold.reason)));
@@ -213,7 +223,11 @@ fn judge(draft: &mut Draft<'_>, phase: &Phase, asked: decisions::Requested) {
 
 /// What the record, once it says so, wants done in the cluster now.
 fn due(draft: &Draft<'_>) -> Vec<Action> {
-    [toward_posture(draft), jobs::due(draft)].concat()
+    let mut due = [toward_posture(draft), jobs::due(draft)].concat();
+    if draft.unread.is_some() {
+        due.retain(|action| action.class == Class::Retreat);
+    }
+    due
 }
 
 fn toward_posture(draft: &Draft<'_>) -> Vec<Action> {

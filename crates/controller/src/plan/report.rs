@@ -102,7 +102,7 @@ reasons! {
     FieldConflict: "the team", "Another field manager owns a field that we need.", "take the field away from the other manager, or out of the manifests";
     Forbidden: "operations", "tidegate has no right to do this.", "give tidegate the right that the message names (docs/security.md)";
     CrdMissing: "operations", "The cluster does not serve a kind that this rollout needs.", "install the kind in the cluster, or do without it";
-    ClusterAway: "operations", "The cluster cannot be read.", "look at the API server and at the controller's kubeconfig";
+    ClusterAway: "operations", "The cluster cannot be read, or a kind of it that this rollout needs; what goes back goes back.", "look at the API server, the controller's kubeconfig and its Role: the message names the kinds";
     GitAway: "operations", "Git cannot be reached; only retreats run.", "look at the Git host and at the controller's credentials";
     RepositoryReplaced: "operations", "What lies at the repository's URL is another repository than the Installation names; only retreats run.", "tidegate doctor says which one lies there: mend spec.repository of the Installation (docs/hosts.md)";
     StateLost: "operations", "Live objects carry our marks, but Git has no record of them.", "push the state branch again from a clone that has it (docs/operations.md)";

@@ -5,6 +5,7 @@ use super::adopt;
 use super::context::{Context, Stable, exactly};
 use super::exposure::{self, Ready};
 use super::report::{Reason, Wait};
+use super::unread;
 use crate::manifest::desired::{By, Router};
 use crate::manifest::ids::{Percent, RunId};
 use crate::manifest::object::{Kind, OWNER, Object, ObjectRef, RETREATED};
@@ -91,7 +92,8 @@ pub fn retreat(context: &Context<'_>, run: &Run, old: &Role, why: &str) -> Retre
     let routes = routes(context, &stable);
     let before = before_promote(context, old, run);
     let to_mark = overwritten(context, &stable, &routes, run);
-    // Where the old version is not known, what the run has overwritten cannot be put back.
+    // Where the old version is not known, or part of it cannot be seen, what the run has overwritten cannot be put back.
+    let known = known && !stable.keys().any(|reference| is_hidden(context, reference));
     let restored =
         restore(context, &stable, &to_mark, &mark, &mut out) && (known || context.stable == Stable::Untouched);
     let workload = context.live.get(&context.workload(RoleName::Stable));
@@ -109,8 +111,18 @@ pub fn retreat(context: &Context<'_>, run: &Run, old: &Role, why: &str) -> Retre
         out.actions.rotate_left(marks);
     }
     out.actions.extend(kept.keys().filter_map(|reference| mark_kept(context, reference, run, &mark)));
-    out.seen = lowered && restored && known && to_mark.iter().chain(kept.keys()).all(|r| is_marked(context, r, run));
-    if out.actions.is_empty() && !out.seen && out.waits.is_empty() {
+    let unread = |reference: &ObjectRef| unread::why(context.live, reference.kind);
+    let is_unread = stable.keys().chain(kept.keys()).chain(&routes).any(|reference| unread(reference).is_some());
+    out.waits.extend(routes.iter().filter_map(|route| {
+        let why = format!("{route} cannot be read: {}", unread(route)?);
+        Some(Wait::new(Reason::RetreatBlocked, why))
+    }));
+    out.seen = !is_unread
+        && lowered
+        && restored
+        && known
+        && to_mark.iter().chain(kept.keys()).all(|r| is_marked(context, r, run));
+    if out.actions.is_empty() && !out.seen && !is_unread && out.waits.is_empty() {
         let stable = workload.map(|stable| readiness::readiness(stable, context.live));
         let missing = match stable {
             Some(Readiness::NotReady { why, .. }) => format!(": {why}"),
@@ -178,6 +190,7 @@ fn overwritten(
     stable
         .iter()
         .filter(|(reference, _)| !routes.contains(reference) && !context.live.missing.contains(&reference.kind))
+        .filter(|(reference, _)| !is_hidden(context, reference))
         .filter(|(reference, old)| {
             let differs = new.get(reference).is_none_or(|new| new.object != old.object);
             differs || **reference == workload || context.live.get(reference).is_none()
@@ -302,6 +315,11 @@ fn lower(
         }
     }
     done
+}
+
+/// Whether nobody knows if an object is there, as its kind cannot be read.
+fn is_hidden(context: &Context<'_>, reference: &ObjectRef) -> bool {
+    unread::why(context.live, reference.kind).is_some() && context.live.get(reference).is_none()
 }
 
 fn is_marked(context: &Context<'_>, reference: &ObjectRef, run: &Run) -> bool {

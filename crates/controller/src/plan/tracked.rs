@@ -7,6 +7,7 @@ use super::evidence::{Evidence, Found};
 use super::input::{Desired, Input, Live, RecordedState};
 use super::missing::AGAIN;
 use super::report::{Reason, Wait};
+use super::unread;
 use crate::manifest::desired::{Rollout, Set, Target};
 use crate::manifest::ids::{Namespace, ObjectName};
 use crate::manifest::object::ObjectRef;
@@ -77,6 +78,9 @@ impl<'a> TrackedView<'a> {
     pub fn unseen(self, kind: Referent, name: &ObjectName) -> (Reason, String) {
         let looked = if kind == Referent::Secret { self.secret(name) } else { Some(&Presence::Absent) };
         let why = |why: &str| format!("{kind} {name} could not be looked up: {}", plain(why));
+        if let Some(text) = kind.kind().and_then(|kind| unread::why(self.live, kind)) {
+            return (Reason::ClusterAway, why(text));
+        }
         match looked {
             None | Some(Presence::There(_)) => (Reason::Evidence, format!("{kind} {name} is being looked up")),
             Some(Presence::Absent) => (Reason::ReferenceMissing, format!("{kind} {name}")),
@@ -93,7 +97,8 @@ impl<'a> TrackedView<'a> {
             let (reason, text) = self.unseen(*kind, name);
             told.entry(reason).or_default().push(text);
         }
-        let first = [Reason::Evidence, Reason::ReferenceMissing, Reason::Forbidden, Reason::Retrying];
+        let first =
+            [Reason::Evidence, Reason::ClusterAway, Reason::ReferenceMissing, Reason::Forbidden, Reason::Retrying];
         let reason = first.into_iter().find(|reason| told.contains_key(reason)).unwrap_or(Reason::Evidence);
         let all = told.remove(&reason).unwrap_or_default().join(", ");
         if reason == Reason::ReferenceMissing {

@@ -2,7 +2,7 @@
 
 use super::clock::Clock;
 use super::source::{GitView, LoadedRecord, LoadedRecords, Policies};
-use super::unobserved::{ClockStep, UnobservedSpans, Visibility};
+use super::unobserved::{ClockStep, NamespaceGaps, UnobservedSpans};
 use crate::cluster::brake::BrakeSight;
 use crate::cluster::store::Observed;
 use crate::cluster::watch::Watches;
@@ -17,6 +17,7 @@ use crate::manifest::proof::{ApprovalRule, By};
 use crate::plan::evidence::Evidence;
 use crate::plan::input::{Decisions, Desired, Input, Live, MayStart, PolicyView, RecordedState, RequestBranch};
 use crate::plan::report::Reason;
+use crate::plan::unread;
 use crate::record::state::{RolloutState, Time, Writer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,7 +38,7 @@ pub struct Snapshot {
 struct Space {
     live: Live,
     /// When nobody observed it.
-    gaps: Vec<(Time, Time)>,
+    gaps: NamespaceGaps,
 }
 
 impl Space {
@@ -65,12 +66,15 @@ impl Snapshot {
         let mut spaces = BTreeMap::new();
         for namespace in namespaces {
             let live = match watches.snapshot(namespace) {
-                Observed::Ready(live) => Live::Seen(live),
+                Observed::Ready(live) | Observed::Partly(live) => Live::Seen(live),
                 Observed::NotYet { why } | Observed::Lost { why, .. } => Live::Away { why },
             };
-            let sight = if matches!(live, Live::Seen(_)) { Visibility::Read } else { Visibility::Away };
-            gaps.see(namespace, sight, now);
-            spaces.insert(namespace.clone(), Space { live, gaps: gaps.of(namespace, now) });
+            let closed = match &live {
+                Live::Seen(live) => Some(&live.closed),
+                Live::Away { .. } => None,
+            };
+            gaps.see(namespace, closed, now);
+            spaces.insert(namespace.clone(), Space { live, gaps: gaps.of(namespace) });
         }
         Self { now, step, spaces, brake: watches.brake() }
     }
@@ -94,8 +98,20 @@ impl Snapshot {
         })
     }
 
+    /// In how many namespaces a kind cannot be read.
+    #[must_use]
+    pub fn unread(&self) -> BTreeMap<Kind, i64> {
+        let mut unread = BTreeMap::new();
+        for space in self.spaces.values() {
+            if let Live::Seen(live) = &space.live {
+                live.closed.keys().for_each(|kind| *unread.entry(*kind).or_default() += 1);
+            }
+        }
+        unread
+    }
+
     /// When nobody observed a namespace.
-    fn gaps(&self, namespace: &Namespace) -> Vec<(Time, Time)> {
+    fn gaps(&self, namespace: &Namespace) -> NamespaceGaps {
         self.spaces.get(namespace).map(|space| space.gaps.clone()).unwrap_or_default()
     }
 
@@ -163,7 +179,7 @@ impl Scene<'_> {
         if policy.guard != Guard::Unasked {
             policy.guard = self.guard.clone();
         }
-        Input {
+        let mut input = Input {
             now: self.snapshot.now,
             id: id.clone(),
             me: self.me.clone(),
@@ -182,10 +198,12 @@ impl Scene<'_> {
                 away @ Live::Away { .. } => away,
             },
             evidence,
-            gaps: self.snapshot.gaps(&id.namespace),
+            gaps: Vec::new(),
             git: self.view.git.clone(),
         }
-        .tracking()
+        .tracking();
+        input.gaps = self.snapshot.gaps(&id.namespace).counted(&unread::needs(&input), input.now);
+        input
     }
 
     /// The tip of main that is acted upon. While a new process believes none, that stays the one that the record names, so that
@@ -246,9 +264,9 @@ impl Scene<'_> {
             Desired::Gone => (None, "gone".to_owned()),
             Desired::Unreadable(why) => (None, format!("unreadable: {why}")),
         };
-        let (missing, away) = match self.snapshot.live(&id.namespace) {
-            Live::Seen(live) => (live.missing.clone(), String::new()),
-            Live::Away { why } => (BTreeSet::new(), why),
+        let (missing, closed, away) = match self.snapshot.live(&id.namespace) {
+            Live::Seen(live) => (live.missing.clone(), live.closed.clone(), String::new()),
+            Live::Away { why } => (BTreeSet::new(), BTreeMap::new(), why),
         };
         InputFingerprint {
             policies: self.view.main.policies().map(Same),
@@ -256,6 +274,7 @@ impl Scene<'_> {
             unwanted,
             record: self.view.records.get(id).map(|record| Same(Arc::clone(record))),
             missing,
+            closed,
             away,
             words: self.view.decisions.filed(id).map(Same),
             unreadable: self.view.decisions.unreadable(id).map(str::to_owned),
@@ -280,6 +299,7 @@ pub struct InputFingerprint {
     unwanted: String,
     record: Option<Same<LoadedRecord>>,
     missing: BTreeSet<Kind>,
+    closed: BTreeMap<Kind, String>,
     away: String,
     words: Option<Same<Vec<DecisionFile>>>,
     unreadable: Option<String>,
@@ -288,7 +308,7 @@ pub struct InputFingerprint {
     guard: Guard,
     brake: Result<Option<BrakeWord>, String>,
     may_start: MayStart,
-    gaps: Vec<(Time, Time)>,
+    gaps: NamespaceGaps,
     trouble: Option<Reason>,
     trusted: bool,
 }

@@ -65,6 +65,7 @@ impl Term<'_> {
             shell.evidence.forget();
             self.source.retry();
         }
+        shell.metrics.unread(&snapshot.unread());
         shell.evidence.age(now);
         self.table.wake(&shell.evidence.news());
         let Some(view) = self.source.view() else { return self.look_up().await };

@@ -1,20 +1,24 @@
 //! When nobody observed: what is on the Lease, and what cannot be read now (requirement X-14).
 
-use crate::cluster::unobserved::{KEPT, Unobserved, cut, merged};
+use crate::cluster::unobserved::{KEPT, Unobserved, UnobservedScope, cut, merged};
 use crate::manifest::ids::Namespace;
+use crate::manifest::object::Kind;
 use crate::record::state::Time;
 use chrono::TimeDelta;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::Instant;
 
 /// By how much the time of day has to run ahead of the process's own clock to have been set: NTP slews by less.
 const SET: TimeDelta = TimeDelta::seconds(1);
 
+/// More kinds than these that cannot be read count as their whole namespace: the Lease has room for [`KEPT`] spans.
+const MOST: usize = 3;
+
 /// Spans in which nobody observed, and what is not observed now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UnobservedSpans {
     past: Vec<Unobserved>,
-    away: BTreeMap<Namespace, Time>,
+    away: BTreeMap<UnobservedScope, Time>,
     /// The last look, by both clocks.
     last: Option<(Time, Instant)>,
 }
@@ -28,13 +32,26 @@ pub enum ClockStep {
     Back,
 }
 
-/// Whether a namespace can be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Visibility {
-    /// What is known is up to date.
-    Read,
-    /// It may be out of date.
-    Away,
+/// When part of a namespace was not observed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NamespaceGaps {
+    past: Vec<Unobserved>,
+    away: BTreeMap<UnobservedScope, Time>,
+}
+
+impl NamespaceGaps {
+    /// All that count for somebody who needs these kinds, oldest first, none overlapping another. What is not over counts up to now.
+    #[must_use]
+    pub fn counted(&self, needs: &BTreeSet<Kind>, now: Time) -> Vec<(Time, Time)> {
+        let open = self.away.iter().filter(|(_, from)| **from < now);
+        let open = open.map(|(scope, from)| Unobserved { from: *from, to: now, of: Some(scope.clone()) });
+        let counts = |gap: &Unobserved| {
+            let kind = gap.of.as_ref().and_then(|scope| scope.kind);
+            kind.is_none_or(|kind| needs.contains(&kind))
+        };
+        let gaps = self.past.iter().cloned().chain(open).filter(counts).map(|gap| Unobserved { of: None, ..gap });
+        merged(gaps.collect()).into_iter().map(|gap| (gap.from, gap.to)).collect()
+    }
 }
 
 impl UnobservedSpans {
@@ -60,15 +77,22 @@ impl UnobservedSpans {
         ClockStep::Back
     }
 
-    /// Takes note that a namespace cannot be read now, or can again.
-    pub fn see(&mut self, namespace: &Namespace, sight: Visibility, now: Time) {
-        match sight {
-            Visibility::Away => drop(self.away.entry(namespace.clone()).or_insert(now)),
-            Visibility::Read => {
-                if let Some(from) = self.away.remove(namespace) {
-                    self.add(Unobserved { from, to: now, of: Some(namespace.clone()) });
-                }
-            }
+    /// Takes note of what of a namespace cannot be read now: these kinds, or nothing of it.
+    pub fn see(&mut self, namespace: &Namespace, closed: Option<&BTreeMap<Kind, String>>, now: Time) {
+        let scope = |kind| UnobservedScope { namespace: namespace.clone(), kind };
+        let unread: BTreeSet<UnobservedScope> = match closed {
+            Some(closed) if closed.len() <= MOST => closed.keys().map(|&kind| scope(Some(kind))).collect(),
+            Some(_) | None => BTreeSet::from([scope(None)]),
+        };
+        let goes_on = |of: &UnobservedScope| of.namespace != *namespace || unread.contains(of);
+        let (away, over) = std::mem::take(&mut self.away).into_iter().partition(|(of, _)| goes_on(of));
+        self.away = away;
+        let over: BTreeMap<UnobservedScope, Time> = over;
+        for (of, from) in over {
+            self.add(Unobserved { from, to: now, of: Some(of) });
+        }
+        for of in unread {
+            self.away.entry(of).or_insert(now);
         }
     }
 
@@ -85,16 +109,19 @@ impl UnobservedSpans {
     #[must_use]
     pub fn all(&self, now: Time) -> Vec<Unobserved> {
         let open = self.away.iter().filter(|(_, from)| **from < now);
-        let open = open.map(|(namespace, from)| Unobserved { from: *from, to: now, of: Some(namespace.clone()) });
+        let open = open.map(|(scope, from)| Unobserved { from: *from, to: now, of: Some(scope.clone()) });
         merged(self.past.iter().cloned().chain(open).collect())
     }
 
-    /// All that count for a namespace, oldest first, none overlapping another.
+    /// What counts for a namespace.
     #[must_use]
-    pub fn of(&self, namespace: &Namespace, now: Time) -> Vec<(Time, Time)> {
-        let counts = |gap: &Unobserved| gap.of.as_ref().is_none_or(|of| of == namespace);
-        let gaps = self.all(now).into_iter().filter(counts).map(|gap| Unobserved { of: None, ..gap });
-        merged(gaps.collect()).into_iter().map(|gap| (gap.from, gap.to)).collect()
+    pub fn of(&self, namespace: &Namespace) -> NamespaceGaps {
+        let counts = |gap: &&Unobserved| gap.of.as_ref().is_none_or(|scope| scope.namespace == *namespace);
+        let away = self.away.iter().filter(|(scope, _)| scope.namespace == *namespace);
+        NamespaceGaps {
+            past: self.past.iter().filter(counts).cloned().collect(),
+            away: away.map(|(scope, from)| (scope.clone(), *from)).collect(),
+        }
     }
 }
 
@@ -107,6 +134,14 @@ mod tests {
         Time::from_timestamp(second, 0).unwrap()
     }
 
+    fn none() -> BTreeSet<Kind> {
+        BTreeSet::new()
+    }
+
+    fn closed(kinds: &[Kind]) -> BTreeMap<Kind, String> {
+        kinds.iter().map(|&kind| (kind, "forbidden".to_owned())).collect()
+    }
+
     #[tokio::test]
     async fn x_14_a_clock_that_is_set_forward_makes_a_gap_and_one_that_is_set_back_cuts_it() {
         let shop = "shop".parse().unwrap();
@@ -114,14 +149,15 @@ mod tests {
         let own = |second| began + std::time::Duration::from_secs(second);
         gaps.look(at(100), own(0));
         gaps.look(at(110), own(10));
-        assert_eq!(gaps.of(&shop, at(110)), []);
+        assert_eq!(gaps.of(&shop).counted(&none(), at(110)), []);
         assert_eq!(gaps.look(at(180), own(20)), ClockStep::On);
-        assert_eq!(gaps.of(&shop, at(180)), [(at(120), at(180))]);
-        gaps.see(&shop, Visibility::Away, at(185));
+        assert_eq!(gaps.of(&shop).counted(&none(), at(180)), [(at(120), at(180))]);
+        gaps.see(&shop, None, at(185));
         assert_eq!(gaps.look(at(150), own(30)), ClockStep::Back);
         assert_eq!(gaps.look(at(161) - TimeDelta::milliseconds(1), own(40)), ClockStep::On);
-        gaps.see(&shop, Visibility::Read, at(160));
-        assert_eq!(gaps.of(&shop, at(200)), [(at(120), at(160))], "cut once, and not to each now");
+        gaps.see(&shop, Some(&closed(&[])), at(160));
+        let counted = gaps.of(&shop).counted(&none(), at(200));
+        assert_eq!(counted, [(at(120), at(160))], "cut once, and not to each now");
     }
 
     #[test]
@@ -129,13 +165,33 @@ mod tests {
         let (shop, bank) = ("shop".parse().unwrap(), "bank".parse().unwrap());
         let mut gaps = UnobservedSpans::default();
         gaps.inherit(parse("1970-01-01T00:00:00Z/1970-01-01T00:00:10Z"));
-        gaps.see(&shop, Visibility::Away, at(5));
-        gaps.see(&shop, Visibility::Away, at(15));
-        assert_eq!(gaps.of(&shop, at(20)), [(at(0), at(20))]);
-        assert_eq!(gaps.of(&bank, at(20)), [(at(0), at(10))]);
-        gaps.see(&shop, Visibility::Read, at(30));
-        gaps.see(&shop, Visibility::Read, at(40));
-        assert_eq!(gaps.of(&shop, at(50)), [(at(0), at(30))]);
+        gaps.see(&shop, None, at(5));
+        gaps.see(&shop, None, at(15));
+        assert_eq!(gaps.of(&shop).counted(&none(), at(20)), [(at(0), at(20))]);
+        assert_eq!(gaps.of(&bank).counted(&none(), at(20)), [(at(0), at(10))]);
+        gaps.see(&shop, Some(&closed(&[])), at(30));
+        gaps.see(&shop, Some(&closed(&[])), at(40));
+        assert_eq!(gaps.of(&shop).counted(&none(), at(50)), [(at(0), at(30))]);
         assert_eq!(gaps.all(at(50)).len(), 2);
+    }
+
+    #[test]
+    fn x_14_a_kind_that_was_closed_counts_for_who_needs_it() {
+        let (shop, needs) = ("shop".parse().unwrap(), BTreeSet::from([Kind::Ingress]));
+        let mut gaps = UnobservedSpans::default();
+        gaps.see(&shop, Some(&closed(&[Kind::Ingress])), at(10));
+        let before = gaps.of(&shop);
+        assert_eq!(before.counted(&needs, at(15)), [(at(10), at(15))]);
+        assert_eq!(before.counted(&none(), at(15)), []);
+        gaps.see(&shop, Some(&closed(&[Kind::Ingress])), at(20));
+        assert_eq!(gaps.of(&shop), before, "it is the same for as long as nothing opens or closes");
+        // The rest of the namespace goes too, and comes back in another order.
+        gaps.see(&shop, Some(&closed(&[Kind::Ingress, Kind::Pod, Kind::Service, Kind::Job])), at(30));
+        gaps.see(&shop, None, at(31));
+        gaps.see(&shop, Some(&closed(&[Kind::Pod])), at(40));
+        gaps.see(&shop, Some(&closed(&[])), at(50));
+        assert_eq!(gaps.of(&shop).counted(&needs, at(60)), [(at(10), at(40))]);
+        assert_eq!(gaps.of(&shop).counted(&BTreeSet::from([Kind::Pod]), at(60)), [(at(30), at(50))]);
+        assert_eq!(gaps.of(&shop).counted(&none(), at(60)), [(at(30), at(40))]);
     }
 }

@@ -5,6 +5,7 @@ use crate::forge::host::{CallOutcome, CallPurpose};
 use crate::forge::receiver::Delivery;
 use crate::git::GitError;
 use crate::manifest::ids::RolloutId;
+use crate::manifest::object::Kind;
 use crate::plan::action::Class;
 use crate::plan::report::Reason;
 use crate::record::state::{Phase, RolloutState};
@@ -127,6 +128,7 @@ pub struct Metrics {
     waiting: Family<One, Gauge>,
     waiting_since: Family<One, Gauge>,
     info: Family<Three, Gauge>,
+    unread: Family<One, Gauge>,
     /// The series of `info` that there are.
     informed: Arc<Mutex<BTreeSet<Three>>>,
     transitions: Family<One, Counter>,
@@ -156,6 +158,7 @@ impl Metrics {
             waiting: Family::default(),
             waiting_since: Family::default(),
             info: Family::default(),
+            unread: Family::default(),
             informed: Arc::default(),
             transitions: Family::default(),
             actions: Family::default(),
@@ -173,6 +176,7 @@ impl Metrics {
         let help =
             "1 for each rollout and each reason that it waits for (empty: none), with the phase that its record names";
         registry.register("rollout_info", help, metrics.info.clone());
+        registry.register("kinds_unread", "Namespaces in which a kind cannot be read", metrics.unread.clone());
         registry.register("transitions", "Phases entered, as recorded in Git", metrics.transitions.clone());
         registry.register("actions", "Writes to the cluster", metrics.actions.clone());
         registry.register("git_requests", "Requests to the Git server", metrics.git.clone());
@@ -191,6 +195,7 @@ impl Metrics {
     /// would stay silent the first time.
     fn begin(&self) {
         self.rollouts([].into_iter(), [].into_iter());
+        self.unread(&BTreeMap::new());
         for phase in Phase::NAMES {
             drop(self.transitions.get_or_create(&[("phase", phase)]));
         }
@@ -211,6 +216,14 @@ impl Metrics {
             for outcome in CallOutcome::ALL.map(CallOutcome::label) {
                 drop(self.host.get_or_create(&[("operation", operation), ("outcome", outcome)]));
             }
+        }
+    }
+
+    /// In how many namespaces each kind cannot be read now.
+    pub fn unread(&self, namespaces: &BTreeMap<Kind, i64>) {
+        for kind in Kind::ALL {
+            let count = namespaces.get(kind).copied().unwrap_or_default();
+            self.unread.get_or_create(&[("kind", kind.as_str())]).set(count);
         }
     }
 
@@ -330,7 +343,13 @@ mod tests {
         let before = series(metrics.text());
         assert_eq!(
             before,
-            3 + Phase::NAMES.len() * 2 + Reason::ALL.len() * 2 + 3 * 7 + 3 * 5 + 10 * 6 + Delivery::ALL.len(),
+            3 + Kind::ALL.len()
+                + Phase::NAMES.len() * 2
+                + Reason::ALL.len() * 2
+                + 3 * 7
+                + 3 * 5
+                + 10 * 6
+                + Delivery::ALL.len(),
             "{}",
             metrics.text()
         );
@@ -381,8 +400,11 @@ mod tests {
         metrics.acted(Class::Retreat, &WriteOutcome::Stale("`x`{}\n".to_owned()));
         metrics.asked_git(GitOperation::Push, GitOutcome::Raced);
         metrics.rollouts([].into_iter(), [Reason::Approval, Reason::Approval].into_iter());
+        metrics.unread(&BTreeMap::from([(Kind::Pod, 2)]));
         let text = metrics.text();
         for line in [
+            "tidegate_kinds_unread{kind=\"Pod\"} 2",
+            "tidegate_kinds_unread{kind=\"Service\"} 0",
             "tidegate_ticks_total 1",
             "tidegate_leading 1",
             "tidegate_record_rejected 3",

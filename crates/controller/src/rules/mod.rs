@@ -41,6 +41,8 @@ pub enum Rule {
     Checks,
     /// No decision that lowers waits for an exposure to rise first.
     LowerAtOnce,
+    /// Nothing is concluded from a kind that cannot be read.
+    Unread,
 }
 
 /// Whether a rule holds.

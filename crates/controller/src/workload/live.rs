@@ -3,7 +3,7 @@
 use super::objects::Objects;
 use crate::manifest::ids::{Namespace, ObjectName};
 use crate::manifest::object::{Kind, Object, ObjectRef};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One namespace of one cluster, as observed.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -14,6 +14,10 @@ pub struct LiveState {
     pub objects: Objects,
     /// Kinds that this cluster does not serve (a missing CRD): they block who needs them, and nothing else.
     pub missing: BTreeSet<Kind>,
+    /// Kinds that cannot be read now, and why: what is known of them may be out of date, or nothing.
+    pub closed: BTreeMap<Kind, String>,
+    /// Kinds that this installation may not write, and does not watch.
+    pub unwatched: BTreeSet<Kind>,
 }
 
 impl LiveState {
@@ -32,8 +36,7 @@ impl LiveState {
     /// The same, remembering from now on what it is asked ([`Objects::footprint`]).
     #[must_use]
     pub fn attentive(&self) -> Self {
-        let Self { cluster_uid, objects, missing } = self;
-        Self { cluster_uid: cluster_uid.clone(), objects: objects.attentive(), missing: missing.clone() }
+        Self { objects: self.objects.attentive(), ..self.clone() }
     }
 
     /// All objects of a kind.

@@ -168,6 +168,19 @@ impl Objects {
         Self { held: Arc::clone(&self.held), asked: Some(Arc::default()) }
     }
 
+    /// The kinds that were asked for.
+    #[cfg(test)]
+    pub(crate) fn asked(&self) -> BTreeSet<Kind> {
+        let asked = self.asked.iter().flat_map(|asked| asked.lock().unwrap().iter().cloned().collect::<Vec<_>>());
+        let kind = |question| match question {
+            Question::Name(name) => Some(name.kind),
+            Question::Key(Key::Kind(kind) | Key::Selector(kind, _)) => Some(kind),
+            Question::Key(Key::Service(_)) => Some(Kind::EndpointSlice),
+            Question::Key(Key::Owner(_) | Key::Retreated(_)) | Question::All => None,
+        };
+        asked.filter_map(kind).collect()
+    }
+
     /// What was asked so far, and answered; nothing if it is not remembered.
     #[must_use]
     pub fn footprint(&self) -> Footprint {

@@ -10,7 +10,7 @@ use crate::record::state::Outcome;
 use chrono::TimeDelta;
 
 /// A tenth and half, each measured every minute; the promotion waits for a person, and bakes measured.
-const MEASURED: &str = "
+pub(super) const MEASURED: &str = "
 target: {kind: Deployment, name: podinfo, layout: inPlace}
 traffic: {router: {gatewayApi: {httpRoute: podinfo, service: podinfo}}, settle: 5s, drain: 30s}
 phases:

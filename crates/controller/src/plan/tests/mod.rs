@@ -37,5 +37,6 @@ mod service;
 mod shown;
 mod taken;
 mod tracked;
+mod unread;
 mod versioned;
 mod world;

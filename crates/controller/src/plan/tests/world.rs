@@ -21,6 +21,7 @@ use crate::manifest::duration::Span;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId, RunId, SetId};
 use crate::manifest::object::{Kind, OWNER, Object, RETREATED};
+use crate::plan::unread;
 use crate::record::branches::{Asks, Head};
 use crate::record::posture::PostureDigest;
 use crate::record::state::{RolloutState, Time, Writer};
@@ -52,6 +53,8 @@ pub(super) struct World {
     pub(super) brake: Result<Option<BrakeWord>, String>,
     pub(super) evidence: Evidence,
     pub(super) gaps: Vec<(Time, Time)>,
+    /// Kinds that cannot be read, and of which nothing ever was.
+    pub(super) hidden: BTreeSet<Kind>,
     pub(super) git: Git,
     pub(super) behaviour: BTreeMap<String, Pods>,
     pub(super) refused_images: BTreeSet<String>,
@@ -179,6 +182,7 @@ impl World {
             brake: Ok(None),
             evidence: Evidence::default(),
             gaps: Vec::new(),
+            hidden: BTreeSet::new(),
             git: Git::Fresh,
             behaviour: BTreeMap::new(),
             refused_images: BTreeSet::new(),
@@ -249,7 +253,7 @@ impl World {
             proposals: self.branches(),
             policy: self.policy.clone(),
             brake: self.brake.clone(),
-            live: Live::Seen(Arc::new(self.live.clone())),
+            live: Live::Seen(Arc::new(self.shown().attentive())),
             evidence: Arc::new(self.evidence.clone()),
             gaps: self.gaps.clone(),
             git: self.git.clone(),
@@ -257,8 +261,25 @@ impl World {
         .tracking()
     }
 
+    /// What can be read of the cluster.
+    fn shown(&self) -> LiveState {
+        let mut shown = self.live.clone();
+        for &kind in &self.hidden {
+            shown.objects.remove_kind(kind);
+            shown.closed.insert(kind, "forbidden".to_owned());
+        }
+        shown
+    }
+
     pub(super) fn plan_now(&self) -> RolloutPlan {
-        planner::plan(&self.input())
+        let input = self.input();
+        let plan = planner::plan(&input);
+        if let Live::Seen(live) = &input.live {
+            let (asked, needs) = (live.objects.asked(), unread::needs(&input));
+            let beyond: Vec<_> = asked.difference(&needs).filter(|kind| **kind != Kind::NetworkPolicy).collect();
+            assert!(beyond.is_empty(), "asked for {beyond:?}, which it does not need: {:?}", self.log);
+        }
+        plan
     }
 
     /// One tick, in the order of the protocol; says whether anything happened.
