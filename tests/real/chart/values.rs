@@ -44,6 +44,7 @@ fn of_the_host() -> Vec<Switch> {
     vec![
         ("repository.webhook.secretName", json!({"repository": {"webhook": {"secretName": "other"}}}), "webhookSecretFile: /etc/tidegate/webhook/other/secret"),
         ("repository.webhook.key", json!({"repository": {"webhook": {"key": "line"}}}), "webhookSecretFile: /etc/tidegate/webhook/hook/line"),
+        ("repository.webhook.port", json!({"repository": {"webhook": {"port": 9443}}}), "webhook: 0.0.0.0:9443"),
         ("signing.privateKey.secretName", json!({"signing": {"privateKey": {"secretName": "other"}}}), "keyFile: /etc/tidegate/signing/other/ssh-privatekey"),
         ("signing.privateKey.key", json!({"signing": {"privateKey": {"key": "own"}}}), "keyFile: /etc/tidegate/signing/key/own"),
         ("signing.trusted", json!({"signing": {"trusted": ["ssh-ed25519 AAAA before"]}}), "- ssh-ed25519 AAAA before"),
@@ -119,7 +120,8 @@ fn general() -> Vec<Switch> {
         ("podDisruptionBudget.enabled", json!({"podDisruptionBudget": {"enabled": false}}), "!kind: PodDisruptionBudget"),
         ("networkPolicy.egress", json!({"networkPolicy": {"egress": []}}), "!- Egress"),
         ("networkPolicy.dns", json!({"networkPolicy": {"dns": []}}), "!ports: [{port: 53, protocol: UDP}, {port: 53, protocol: TCP}]"),
-        ("networkPolicy.ingress", json!({"networkPolicy": {"ingress": []}}), "!- Ingress"),
+        ("networkPolicy.ingress", json!({"networkPolicy": {"ingress": []}}), "!name: monitoring"),
+        ("networkPolicy.webhook", json!({"networkPolicy": {"webhook": []}}), "!name: forwarders"),
         ("serviceMonitor.enabled", json!({"serviceMonitor": {"enabled": false}, "prometheusRule": {"enabled": false}}), "!kind: ServiceMonitor"),
         ("serviceMonitor.interval", json!({"serviceMonitor": {"interval": "15s"}}), "- {port: http, path: /metrics, interval: 15s}"),
         ("serviceMonitor.labels", json!({"serviceMonitor": {"labels": labels}}), "team: delivery"),
