@@ -46,7 +46,7 @@ impl Leader {
         let (metrics, woken, stop) = (Metrics::new(), Arc::new(Notify::new()), CancellationToken::new());
         let namespaces = installation.caps.namespaces().clone();
         let watched: Vec<_> = namespaces.iter().cloned().collect();
-        let watches = Watches::start(&cluster, &watched, &woken);
+        let watches = Watches::start(&cluster, &watched, &installation.caps.watched(), &woken);
         let (notes, noted) = watch::channel(LeaseAnnotations::default());
         let timing = Timing::default();
         let (renewer, lead, mut begun) =

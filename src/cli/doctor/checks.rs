@@ -140,7 +140,7 @@ pub(super) fn rights(needed: &[Right], missing: &[Right]) -> Vec<Check> {
             None => Check::ok(format!("rights {at}"), format!("all {} that the controller uses", rights.len())),
             Some(missing) => {
                 let says = format!("it may not {}", missing.join(", "));
-                let copies = missing.iter().any(|right| right == "create secrets");
+                let copies = missing.iter().any(|right| right.ends_with(" secrets"));
                 let act = format!(
                     "grant its ServiceAccount that, as the chart does (docs/security.md has the table): helm upgrade, with the \
                      namespace among namespaces{}",

@@ -122,7 +122,7 @@ async fn cluster(installation: &Installation, loaded: Option<&Loaded>) -> Vec<Ch
         Err(error) => vec![broken(error)],
     };
     let mut needed =
-        rights::needed(&installation.instance, cluster.home(), installation.caps.namespaces(), installation.projection);
+        rights::needed(&installation.instance, cluster.home(), &installation.caps, installation.projection);
     needed.extend(rights::to_copy(&loaded.map(copying).unwrap_or_default()));
     match cluster.lacks(needed.clone()).await {
         Ok(missing) => all.extend(checks::rights(&needed, &missing)),

@@ -93,7 +93,8 @@ fn a_state_branch_that_all_may_push_to_is_no_reason_to_set_what_is_set() {
 #[test]
 fn what_is_wrong_comes_with_what_to_do() {
     let (instance, home) = ("prod".parse().unwrap(), "tidegate".parse().unwrap());
-    let wanted = needed(&instance, &home, &["shop".parse().unwrap()].into(), Projection::Off);
+    let caps = Caps::new(["shop".parse().unwrap()].into(), BTreeSet::new());
+    let wanted = needed(&instance, &home, &caps, Projection::Off);
     let missing: Vec<_> =
         wanted.iter().filter(|right| right.resource == "deployments" && right.verb == "patch").cloned().collect();
     let users = [(Kind::HttpRoute, ["shop/podinfo".parse().unwrap()].into())].into();
@@ -138,7 +139,7 @@ fn the_right_to_copy_secrets_is_looked_for_where_rollouts_track_them() {
     let places = copying(&load(&files, &Caps::default()));
     assert_eq!(places, ["shop".parse().unwrap()].into());
     let wanted = to_copy(&places);
-    assert_eq!(wanted.iter().map(ToString::to_string).collect::<Vec<_>>(), ["create secrets"]);
+    assert_eq!(wanted.iter().map(ToString::to_string).collect::<Vec<_>>(), ["create secrets", "get secrets"]);
     let [check] = &*rights(&wanted, &wanted) else { panic!("one place") };
     assert!(check.act.as_ref().unwrap().contains("rbac.copySecrets=true"), "{check:?}");
 }

@@ -23,7 +23,7 @@ fn all_that_can_be_asked_for_makes_this_besides() {
 type Switch = (&'static str, Value, &'static str);
 
 fn switches() -> Vec<Switch> {
-    [general(), of_the_host()].concat()
+    [general(), of_rights(), of_the_host()].concat()
 }
 
 /// A repository behind SSH: the Secret, and the keys in it.
@@ -71,6 +71,16 @@ fn of_the_host() -> Vec<Switch> {
 }
 
 #[rustfmt::skip]
+fn of_rights() -> Vec<Switch> {
+    vec![
+        ("rbac.create", json!({"rbac": {"create": false}}), "!kind: RoleBinding"),
+        ("rbac.clusterIdentity", json!({"rbac": {"clusterIdentity": false}}), "!kind: ClusterRole"),
+        ("rbac.lookUpSecrets", json!({"rbac": {"lookUpSecrets": true}}), "resources: [secrets]"),
+        ("rbac.copySecrets", json!({"rbac": {"copySecrets": true}}), "verbs: [create, get]"),
+    ]
+}
+
+#[rustfmt::skip]
 fn general() -> Vec<Switch> {
     let labels = json!({"team": "delivery"});
     vec![
@@ -112,9 +122,6 @@ fn general() -> Vec<Switch> {
         ("podAnnotations", json!({"podAnnotations": labels}), "team: delivery"),
         ("serviceAccount.create", json!({"serviceAccount": {"create": false, "name": "mine"}}), "!kind: ServiceAccount"),
         ("serviceAccount.name", json!({"serviceAccount": {"name": "mine"}}), "serviceAccountName: mine"),
-        ("rbac.create", json!({"rbac": {"create": false}}), "!kind: RoleBinding"),
-        ("rbac.clusterIdentity", json!({"rbac": {"clusterIdentity": false}}), "!kind: ClusterRole"),
-        ("rbac.copySecrets", json!({"rbac": {"copySecrets": true}}), "resources: [secrets]"),
         ("service.port", json!({"service": {"port": 9090}}), "- --listen=0.0.0.0:9090"),
         ("service.listen", json!({"service": {"listen": "::"}}), "- --listen=[::]:8080"),
         ("podDisruptionBudget.enabled", json!({"podDisruptionBudget": {"enabled": false}}), "!kind: PodDisruptionBudget"),

@@ -22,7 +22,7 @@ use crate::workload::live::Expects;
 use futures::StreamExt;
 use kube::core::WatchEvent;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
@@ -54,10 +54,10 @@ pub struct Watches {
 }
 
 impl Watches {
-    /// Starts to watch all kinds in these namespaces, and the brake. `notify` is told of each change; our own writes
-    /// that come back are none.
+    /// Starts to watch these kinds in these namespaces, and the brake. `notify` is told of each change; our own writes
+    /// that come back are none. Other kinds are taken for kinds that the cluster does not serve: who needs them waits.
     #[must_use]
-    pub fn start(cluster: &Cluster, namespaces: &[Namespace], notify: &Arc<Notify>) -> Self {
+    pub fn start(cluster: &Cluster, namespaces: &[Namespace], kinds: &BTreeSet<Kind>, notify: &Arc<Notify>) -> Self {
         let mut tasks = JoinSet::new();
         let lists = Arc::new(Semaphore::new(LISTS));
         let mut watch = |kind, namespace: &Namespace, only, space: &Arc<Mutex<Space>>| {
@@ -69,8 +69,13 @@ impl Watches {
         watch(Kind::ConfigMap, cluster.home(), Some(BRAKE), &home);
         let mut spaces = BTreeMap::new();
         for namespace in namespaces {
-            let space = Arc::new(Mutex::new(Space::new(cluster.uid(), Kind::ALL)));
-            for &kind in Kind::ALL {
+            let mut space = Space::new(cluster.uid(), Kind::ALL);
+            for &kind in Kind::ALL.iter().filter(|kind| !kinds.contains(kind)) {
+                // Nobody has asked yet.
+                let _first = space.see(kind, Sight::Missing);
+            }
+            let space = Arc::new(Mutex::new(space));
+            for &kind in kinds {
                 watch(kind, namespace, None, &space);
             }
             spaces.insert(namespace.clone(), space);
@@ -455,5 +460,25 @@ mod tests {
         // 12 tries double from 0.1 s to 300 s, at least half of each; 8 more take between 150 s and 300 s.
         let hour = Duration::from_secs(3_600);
         assert!(start.elapsed() > Duration::from_secs(8 * 150) && start.elapsed() < hour, "{:?}", start.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn x_18_kinds_that_are_left_out_are_not_asked_for_and_who_needs_them_waits() {
+        let mut fake = Fake::answering([page(&[], "5", ""), page(&[], "5", "")]);
+        for _ in 0..20 {
+            fake = fake.then(200, "");
+        }
+        let (cluster, notify) = (fake.cluster().await, Arc::new(Notify::new()));
+        let namespace: Namespace = "shop".parse().unwrap();
+        let kinds = BTreeSet::from([Kind::ConfigMap]);
+        let watches = Watches::start(&cluster, std::slice::from_ref(&namespace), &kinds, &notify);
+        let live = loop {
+            if let Observed::Ready(live) = watches.snapshot(&namespace) {
+                break live;
+            }
+            notify.notified().await;
+        };
+        assert!(live.missing.contains(&Kind::Ingress) && !live.missing.contains(&Kind::ConfigMap), "{live:?}");
+        assert!(fake.asked().iter().all(|asked| asked.line.contains("/configmaps")), "{:?}", fake.asked());
     }
 }

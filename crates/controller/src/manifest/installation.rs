@@ -158,10 +158,17 @@ impl Caps {
         self.namespaces.is_empty() || self.namespaces.contains(namespace)
     }
 
-    /// Whether sets may hold that kind.
+    /// Whether sets, or what stands before steps, may be of that kind.
     #[must_use]
     pub fn allows_kind(&self, kind: Kind) -> bool {
         self.kinds.is_empty() || self.kinds.contains(&kind)
+    }
+
+    /// The kinds that are read in the namespaces: those that may be written, and what is read in any case.
+    #[must_use]
+    pub fn watched(&self) -> BTreeSet<Kind> {
+        let reads = |kind: &Kind| Kind::READ.contains(kind) || self.allows_kind(*kind);
+        Kind::ALL.iter().copied().filter(reads).collect()
     }
 
     /// The namespaces; empty for all.
@@ -186,9 +193,9 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
         found.push(parsed.source.at(mark, code, what, expected));
     };
     let reached = reached(clusters, &mut at);
-    if let Some(kind) = caps.kinds.iter().find(|kind| !Kind::MANIFEST.contains(kind)) {
+    if let Some(kind) = caps.kinds.iter().find(|kind| !Kind::MANIFEST.contains(kind) && **kind != Kind::Job) {
         let what = format!("objects of kind {kind} are never managed");
-        at("/spec/caps/kinds", Code::KindNotAllowed, &what, "kinds that may stand in a set");
+        at("/spec/caps/kinds", Code::KindNotAllowed, &what, "kinds that may stand in a set, or Job");
     }
     let url = match git_url(&repository.url) {
         Ok(url) => url,
@@ -269,7 +276,7 @@ fn reached(
 
 #[cfg(test)]
 mod tests {
-    use super::{ClusterConfig, Code, Provider, check_branch, check_url, parse};
+    use super::{ClusterConfig, Code, Kind, Provider, check_branch, check_url, parse};
 
     const GOOD: &str = "\
 apiVersion: tidegate.io/v1alpha1
@@ -290,6 +297,18 @@ spec:
         assert!(installation.caps.allows_namespace(&"shop".parse().unwrap()));
         assert!(!installation.caps.allows_namespace(&"blog".parse().unwrap()));
         assert_eq!(installation.webhook_address, "0.0.0.0:8081");
+    }
+
+    #[test]
+    fn x_18_kinds_that_may_be_written_are_read_and_so_is_what_pods_depend_on() {
+        let with = |kinds: &str| {
+            let text = GOOD.replace("kinds: []", &format!("kinds: [{kinds}]"));
+            parse(&"installation.yaml".parse().unwrap(), text.as_bytes()).map(|found| found.caps.watched())
+        };
+        assert_eq!(with("").unwrap().len(), Kind::ALL.len());
+        let few = [Kind::Deployment, Kind::Job].into_iter().chain(Kind::READ.iter().copied()).collect();
+        assert_eq!(with("Deployment, Job").unwrap(), few);
+        assert_eq!(with("Deployment, Pod").unwrap_err()[0].code, Code::KindNotAllowed);
     }
 
     #[test]

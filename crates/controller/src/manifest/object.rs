@@ -222,6 +222,10 @@ impl Kind {
         Self::VirtualService,
     ];
 
+    /// The kinds that are read whatever sets may hold: what pods refer to, pods, who receives requests, and who may send them.
+    pub const READ: &'static [Self] =
+        &[Self::ConfigMap, Self::ServiceAccount, Self::EndpointSlice, Self::Pod, Self::NetworkPolicy];
+
     /// The kinds of [`Kind::MANIFEST`] that make pods of a template.
     pub const WORKLOADS: &'static [Self] = &[Self::Deployment, Self::StatefulSet, Self::DaemonSet];
 

@@ -12,11 +12,18 @@ pub struct LiveState {
     pub cluster_uid: String,
     /// All objects of the kinds that tidegate watches.
     pub objects: Objects,
-    /// Kinds that this cluster does not serve (a missing CRD): they block who needs them, and nothing else.
+    /// Kinds that this cluster does not serve (a missing CRD), or that the installation leaves out: they block who needs them, and
+    /// nothing else.
     pub missing: BTreeSet<Kind>,
 }
 
 impl LiveState {
+    /// Why nothing is done with objects of one of the kinds that are missing.
+    #[must_use]
+    pub fn unserved(kind: Kind) -> String {
+        format!("the cluster does not serve {kind}, or the installation's kinds leave it out")
+    }
+
     /// The object of that name.
     #[must_use]
     pub fn get(&self, reference: &ObjectRef) -> Option<&Object> {

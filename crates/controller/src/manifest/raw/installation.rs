@@ -311,7 +311,8 @@ pub struct Caps {
     /// The namespaces. Empty: those of the policy.
     #[serde(default)]
     pub namespaces: BTreeSet<Namespace>,
-    /// The kinds of objects that a set may hold. Empty: all that tidegate manages.
+    /// The kinds of objects that a set may hold, and Job for what stands before steps. No other is written, or watched for what
+    /// rollouts have. Empty: all that tidegate manages.
     #[serde(default)]
     pub kinds: BTreeSet<Kind>,
 }
