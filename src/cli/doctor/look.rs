@@ -72,6 +72,7 @@ async fn repository(
     let mut all = vec![read];
     all.extend(signed(installation, &store, &tip).await?);
     all.extend(declared(main, &loaded));
+    all.extend(checks::reaching(&loaded.warnings));
     all.extend(signers::checks(installation, &loaded, &store));
     Ok((all, Some(loaded)))
 }

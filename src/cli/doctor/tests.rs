@@ -1,6 +1,8 @@
 //! What people see of each finding.
 
-use super::checks::{Check, Found, Weight, account, apart, branch, kinds, rights, server, signed, text, webhook};
+use super::checks::{
+    Check, Found, Weight, account, apart, branch, kinds, reaching, rights, server, signed, text, webhook,
+};
 use super::look::copying;
 use super::*;
 use crate::cli::args::Format;
@@ -142,6 +144,26 @@ fn the_right_to_copy_secrets_is_looked_for_where_rollouts_track_them() {
     assert_eq!(wanted.iter().map(ToString::to_string).collect::<Vec<_>>(), ["create secrets", "get secrets"]);
     let [check] = &*rights(&wanted, &wanted) else { panic!("one place") };
     assert!(check.act.as_ref().unwrap().contains("rbac.copySecrets=true"), "{check:?}");
+}
+
+#[test]
+fn what_would_be_refused_is_told() {
+    let mut files = validate::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples-repo")).unwrap();
+    let mut edit = |path: &str, from: &str, to: &str| {
+        let path = path.parse().unwrap();
+        let Some(Entry::File { bytes, .. }) = files.get(&path) else { panic!("{path} is a file") };
+        let text = String::from_utf8(bytes.to_vec()).unwrap().replace(from, to);
+        files.insert(path, Entry::File { blob: oid::blob(text.as_bytes()), bytes: text.into_bytes().into() });
+        reaching(&load(&files, &Caps::default()).warnings)
+    };
+    assert_eq!(
+        edit("teams/shop/podinfo/podinfo.yaml", "    spec:\n", "    spec:\n      hostPID: true\n"),
+        None,
+        "an error"
+    );
+    let told = edit("tidegate.yaml", "      allow: []\n", "").unwrap();
+    assert!(told.found == Found::Warning && told.act.unwrap().contains("allow: []"));
+    assert!(told.says.starts_with("1 thing") && told.says.contains("teams/shop/podinfo/podinfo.yaml"), "{}", told.says);
 }
 
 #[test]
