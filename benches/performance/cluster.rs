@@ -15,8 +15,7 @@ use tidegate::cluster::client::Cluster;
 use tidegate::cluster::connection::ClusterSource;
 use tidegate::cluster::store::Observed;
 use tidegate::cluster::watch::Watches;
-use tidegate::manifest::installation::{self, Installation};
-use tidegate::manifest::object::Kind;
+use tidegate::manifest::installation::{self, Caps, Installation};
 use tidegate::reconcile::clock::Clock;
 use tidegate::reconcile::evidence::Providers;
 use tidegate::reconcile::tick::Requeue;
@@ -89,7 +88,7 @@ impl Real {
         let Backends { cluster, .. } = self.world("lists").await;
         let woken = Arc::new(Notify::new());
         let namespaces: Vec<_> = self.installation.caps.namespaces().iter().cloned().collect();
-        let watches = Watches::start(&cluster, &namespaces, Kind::ALL, &woken);
+        let watches = Watches::start(&cluster, &namespaces, &Caps::default().watched(), &woken);
         while !namespaces.iter().all(|name| matches!(watches.snapshot(name), Observed::Ready(_))) {
             tokio::select! {
                 () = woken.notified() => {}

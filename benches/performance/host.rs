@@ -212,19 +212,20 @@ async fn merges(queues: &'static str, what: &'static str, why: &'static str) -> 
     let secret = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(secret.path(), "a-secret-of-both").unwrap();
     let polls = format!("poll: 1h, webhookSecretFile: {}", secret.path().display());
-    let story = Story::on(&site, name, &fleet, &polls).await;
+    let mut story = Story::on(&site, name, &fleet, &polls).await;
+    let hears = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    story.installation.webhook_address = hears.to_string();
     story.settle().await;
     let next: Vec<_> = (0..MERGES).map(|n| (fleet.manifests_path(n), fleet.manifests(n, 2))).collect();
     let next: Vec<_> = next.iter().map(|(path, text)| (path.as_str(), Some(text.as_bytes()))).collect();
     story.origin.commit("main", &next, "version 2");
 
-    let listen = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let config =
-        json!({"url": format!("http://{listen}/webhook"), "content_type": "json", "secret": "a-secret-of-both"});
+        json!({"url": format!("http://{hears}/webhook"), "content_type": "json", "secret": "a-secret-of-both"});
     let filter = format!("{{main,{DECISIONS}}}");
     let hook = json!({"type": "gitea", "active": true, "events": EVENTS, "branch_filter": filter, "config": config});
     gitea.want(201, "owner", "POST", &format!("repos/owner/{name}/hooks"), Some(hook)).await;
-    let running = story.start(Some(listen)).await;
+    let running = story.start("127.0.0.1:0".parse().ok()).await;
     let asked = async {
         while site.pulls(name).await.len() < MERGES {
             sleep(Duration::from_secs(1)).await;

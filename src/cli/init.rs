@@ -82,6 +82,7 @@ pub(super) fn command(args: &InitArgs, screen: &Screen) -> Result<Exit, Failure>
     } else {
         imported.files.insert(0, policy_of(&tenants));
     }
+    next.push_str(ALLOWED);
     let settings = Settings { instance: &args.instance, main: &args.branch, account: &args.account, id: None };
     next.push_str(&match args.host {
         HostKind::Any => in_words(&settings, screen.ink),
@@ -105,10 +106,13 @@ fn for_the_controller(branch: &str) -> String {
     format!("\nThe controller looks at that branch if its Installation says so: repository.branch: {branch}\n")
 }
 
+const ALLOWED: &str =
+    "\nWhat the files reach beyond that is refused; tidegate validate names it, and what to add to allow.\n";
+
 /// A tenant for each namespace: the first part of the files' paths.
 fn tenants(files: &[Made]) -> String {
     let namespaces: BTreeSet<&str> = files.iter().filter_map(|made| made.path.split('/').next()).collect();
-    let one = |name: &str| format!("{name}: {{path: {name}, namespaces: [{name}], clusters: [home]}}\n");
+    let one = |name: &str| format!("{name}: {{path: {name}, namespaces: [{name}], clusters: [home], allow: []}}\n");
     namespaces.into_iter().map(one).collect()
 }
 
@@ -173,6 +177,15 @@ mod tests {
         assert!(app.contains("in https://api.github.com/apps/tidegate\n"), "{app}");
         let trunk = in_words(&Settings { main: "trunk", ..settings }, Ink::Plain);
         assert!(trunk.contains("\n  trunk\n    changes by pull request"), "{trunk}");
+    }
+
+    #[test]
+    fn the_policy_that_it_prints_allows_nothing_beyond_the_namespaces() {
+        let made = |path: &str| Made { path: path.to_owned(), text: String::new() };
+        let policy = policy_of(&tenants(&[made("shop/web/rollout.yaml"), made("blog/site/rollout.yaml")]));
+        let policy = policy::parse(&policy::FILE.parse().unwrap(), policy.text.as_bytes()).unwrap();
+        assert_eq!(policy.tenants.len(), 2);
+        assert!(policy.tenants.values().all(|tenant| tenant.allow.as_ref().is_some_and(BTreeSet::is_empty)));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::cluster::connection::ClusterSource;
 use crate::cluster::store::Observed;
 use crate::cluster::watch::Watches;
 use crate::manifest::ids::{InstanceName, Namespace};
-use crate::manifest::object::Kind;
+use crate::manifest::installation::Caps;
 use crate::record::text::plain;
 use crate::workload::live::LiveState;
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,7 +40,7 @@ pub(super) async fn look(
     let cluster = Cluster::connect(&source, instance).await.map_err(anyhow::Error::new)?;
     let namespaces: Vec<Namespace> = namespaces.into_iter().collect();
     let notify = Arc::new(Notify::new());
-    let watches = Watches::start(&cluster, &namespaces, Kind::ALL, &notify);
+    let watches = Watches::start(&cluster, &namespaces, &Caps::default().watched(), &notify);
     let deadline = Instant::now() + PATIENCE;
     let mut spaces = BTreeMap::new();
     for namespace in namespaces {

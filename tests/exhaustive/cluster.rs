@@ -7,7 +7,7 @@
 use crate::exhaustive::manifests::{NAME, NAMESPACE, id, instance, start, versions};
 use crate::exhaustive::numbers::Numbers;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate::cluster::client::Cluster as Client;
@@ -90,7 +90,7 @@ impl Clusters {
             let aside = KubeApi::new(*start());
             aside.change(|world| world.make_namespace("tidegate"));
             let own = Client::over(aside, "tidegate".parse().unwrap(), &instance()).await.unwrap();
-            let watches = Watches::start(&own, &[], &[], &Arc::new(Notify::new()));
+            let watches = Watches::start(&own, &[], &BTreeSet::new(), &Arc::new(Notify::new()));
             let day = Duration::from_secs(86_400);
             let timing = Timing { duration: 3 * day, deadline: 2 * day, renew: day };
             let (notes, noted) = watch::channel(LeaseAnnotations::default());

@@ -68,6 +68,35 @@ fn checks(tree: &mut Tree, criterion: &str) {
     );
 }
 
+/// An object of Istio beside the others.
+fn mesh(kind: &str, spec: &str) -> String {
+    format!("---\napiVersion: networking.istio.io/v1\nkind: {kind}\nmetadata: {{name: aside}}\nspec: {{{spec}}}\n")
+}
+
+/// An Ingress beside the others with an annotation of ingress-nginx.
+fn ingress(annotation: &str) -> String {
+    let annotations = format!("{{nginx.ingress.kubernetes.io/{annotation}}}");
+    format!(
+        "---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {{name: aside, annotations: {annotations}}}\n\
+         spec: {{defaultBackend: {{service: {{name: podinfo, port: {{number: 80}}}}}}}}\n"
+    )
+}
+
+/// Gives podinfo's pods that field.
+fn pods(tree: &mut Tree, field: &str) {
+    tree.edit(PODINFO_SET, "    spec:\n      containers:", &format!("    spec:\n      {field}\n      containers:"));
+}
+
+const TRIGGER: &str = "---
+apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+metadata: {name: worker}
+spec:
+  scaleTargetRef: {name: worker}
+  minReplicaCount: 4
+  triggers: [{type: prometheus, metadata: {serverAddress: 'http://169.254.169.254', query: up, threshold: '1'}}]
+";
+
 #[rustfmt::skip]
 const ATTACKS: &[Attack] = &[
     attack("1", "a path that climbs", |t| lists(t, "../../../etc/passwd"), "shop/podinfo", Code::PathEscape),
@@ -145,6 +174,25 @@ const ATTACKS: &[Attack] = &[
     attack("64", "headers with a secret", |t| checks(t, "webhook: {provider: main, headers: {Authorization: \"{{args.token}}\"}}"), "shop/podinfo", Code::UnknownField),
     attack("67", "one number for both versions", |t| { shared(t); t.append(WORKER, "  checks:\n    errors: {prometheus: {provider: main, query: sum(up), labels: {workload: w}}, comparedWithStable: {ratio: {max: 1}}}\n"); }, "shop/worker", Code::CheckUseless),
     attack("42", "another rollout's target", |t| { let (set, text) = (t.text(WORKER_SET), t.text(WORKER).replace("name: worker,", "name: thief,")); t.put("teams/shop/thief/rollout.yaml", text).put("teams/shop/thief/worker.yaml", set); }, "shop/thief", Code::Conflict),
+    attack("105", "a host of another namespace in a mirror", |t| { t.append(PODINFO_SET, &mesh("VirtualService", "hosts: [aside.example.org], http: [{route: [{destination: {host: aside}}], mirror: {host: web.blog.svc.cluster.local}}]")); }, "shop/podinfo", Code::CrossNamespace),
+    attack("105", "the same by two labels", |t| { t.append(PODINFO_SET, &mesh("VirtualService", "hosts: [aside.example.org], http: [{route: [{destination: {host: web.blog}}]}]")); }, "shop/podinfo", Code::CrossNamespace),
+    attack("105", "the same in a DestinationRule", |t| { t.append(PODINFO_SET, &mesh("DestinationRule", "host: web.blog.svc.cluster.local")); }, "shop/podinfo", Code::CrossNamespace),
+    attack("105", "a DestinationRule for all of the cluster", |t| { t.append(PODINFO_SET, &mesh("DestinationRule", "host: '*.local'")); }, "shop/podinfo", Code::CrossNamespace),
+    attack("105", "shown to all namespaces", |t| { t.append(PODINFO_SET, &mesh("DestinationRule", "host: aside, exportTo: ['*']")); }, "shop/podinfo", Code::CrossNamespace),
+    attack("105", "another namespace's name in the mesh", |t| { t.append(PODINFO_SET, &mesh("VirtualService", "hosts: [web.blog.svc.cluster.local], http: [{route: [{destination: {host: aside}}]}]")); }, "shop/podinfo", Code::CrossNamespace),
+    attack("107", "a snippet for the proxy of all", |t| { t.append(PODINFO_SET, &ingress("configuration-snippet: 'return 418;'")); }, "shop/podinfo", Code::NotPermitted),
+    attack("107", "an address that the proxy of all asks", |t| { t.append(PODINFO_SET, &ingress("auth-url: http://169.254.169.254/")); }, "shop/podinfo", Code::NotPermitted),
+    attack("107", "a Secret of another namespace for the proxy", |t| { t.append(PODINFO_SET, &ingress("auth-secret: blog/x")); }, "shop/podinfo", Code::CrossNamespace),
+    attack("108", "addresses that the cluster takes for a Service", |t| { t.edit(PODINFO_SET, "  selector: {app: podinfo}\n  ports", "  selector: {app: podinfo}\n  externalIPs: [192.0.2.1]\n  ports"); }, "shop/podinfo", Code::NotPermitted),
+    attack("108", "an address that a trigger asks", |t| { t.edit(WORKER_SET, "  replicas: 4\n", ""); t.append(WORKER_SET, TRIGGER); }, "shop/worker", Code::NotPermitted),
+    attack("109", "a role at the cloud's provider", |t| { t.append(PODINFO_SET, "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: podinfo, annotations: {eks.amazonaws.com/role-arn: 'arn:aws:iam::1:role/admin'}}\n"); }, "shop/podinfo", Code::NotPermitted),
+    attack("110", "a directory of the node", |t| pods(t, "volumes: [{name: host, hostPath: {path: /}}]"), "shop/podinfo", Code::NotPermitted),
+    attack("110", "the network of the node", |t| pods(t, "hostNetwork: true"), "shop/podinfo", Code::NotPermitted),
+    attack("110", "the processes of the node", |t| pods(t, "hostPID: true"), "shop/podinfo", Code::NotPermitted),
+    attack("110", "root on the node", |t| { t.edit(PODINFO_SET, "          envFrom:", "          securityContext: {privileged: true}\n          envFrom:"); }, "shop/podinfo", Code::NotPermitted),
+    attack("110", "a capability of root", |t| { t.edit(PODINFO_SET, "          envFrom:", "          securityContext: {capabilities: {add: [SYS_ADMIN]}}\n          envFrom:"); }, "shop/podinfo", Code::NotPermitted),
+    attack("110", "an address for the kubelet", |t| { t.edit(PODINFO_SET, "{path: /readyz, port: http}", "{path: /readyz, port: http, host: 169.254.169.254}"); }, "shop/podinfo", Code::NotPermitted),
+    attack("110", "the same in a Job", |t| { t.put("teams/shop/podinfo/smoke.yaml", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: smoke}\nspec: {template: {spec: {hostPID: true, restartPolicy: Never, containers: [{name: a, image: 'example.test/a:1'}]}}}\n"); podinfo(t, "promotion: {bake: 10s}", "promotion: {bake: 10s, before: {job: smoke.yaml}}"); }, "shop/podinfo", Code::NotPermitted),
 ];
 
 /// The numbers of the table.

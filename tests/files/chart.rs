@@ -151,7 +151,7 @@ fn the_chart_has_the_version_of_the_program() {
 }
 
 #[test]
-fn kinds_are_those_that_a_set_may_hold() {
-    let kinds: Vec<_> = Kind::MANIFEST.iter().map(|kind| kind.as_str()).collect();
+fn kinds_are_those_that_a_set_may_hold_and_job() {
+    let kinds: Vec<_> = Kind::MANIFEST.iter().chain([&Kind::Job]).map(|kind| kind.as_str()).collect();
     assert_eq!(schema()["properties"]["kinds"]["items"]["enum"], json!(kinds));
 }

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tidegate::import::{self, Tool};
 use tidegate::manifest::files::RepoPath;
-use tidegate::manifest::{decision, installation, policy};
+use tidegate::manifest::{decision, installation, policy, reach};
 use tidegate::plan::report::Reason;
 
 /// The requirements that have to be held by a test.
@@ -157,6 +157,29 @@ fn the_reasons_are_those_of_the_planner() {
         let _ = writeln!(table, "| `{name}` | {} | {} | {hint} | {seen} |", reason.meaning(), reason.owner());
     }
     generated("docs/reasons.md", "reasons", &table);
+}
+
+#[test]
+fn what_content_may_reach_is_what_holds() {
+    let mut table = "| objects | place | may hold | else |\n|---|---|---|---|\n".to_owned();
+    for [kinds, place, fine, who] in reach::told() {
+        let fine = fine.split(' ').map(|word| match word {
+            "-" => "nothing".to_owned(),
+            "@namespace" => "the own namespace".to_owned(),
+            "@name" | "@service" => "a name outside of the cluster, or of the own namespace".to_owned(),
+            "@secret" => "`NAME`, or `NAMESPACE/NAME` of the own namespace".to_owned(),
+            "@local" => "a name without `@`".to_owned(),
+            word => format!("`{word}`"),
+        });
+        let (fine, place) = (fine.collect::<Vec<_>>().join(", "), place.replace('|', "\\|"));
+        let who = match who {
+            "never" => "an error".to_owned(),
+            "nobody" => "refused".to_owned(),
+            permission => format!("`{permission}`"),
+        };
+        let _ = writeln!(table, "| {} | `{place}` | {fine} | {who} |", kinds.replace(' ', ", "));
+    }
+    generated("docs/security.md", "reach", &table);
 }
 
 #[test]

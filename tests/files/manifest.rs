@@ -7,6 +7,7 @@ mod layouts;
 mod measured;
 mod mistakes;
 mod others;
+mod reach;
 mod routers;
 mod services;
 mod stateful;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use tidegate::cluster::rights::{self, Right};
 use tidegate::manifest::ids::Namespace;
+use tidegate::manifest::installation::Caps;
 use tidegate::manifest::raw::Projection;
 use tidegate::world::kube_api::{ApiVerb, SeenRequest};
 
@@ -12,7 +13,8 @@ impl Granted {
     pub(crate) fn new() -> Self {
         let (home, served): (Namespace, BTreeSet<Namespace>) =
             ("tidegate".parse().unwrap(), ["shop".parse().unwrap()].into());
-        let mut all = rights::needed(&"world".parse().unwrap(), &home, &served, Projection::Off);
+        let caps = Caps::new(served.clone(), BTreeSet::new());
+        let mut all = rights::needed(&"world".parse().unwrap(), &home, &caps, Projection::Off);
         all.extend(rights::to_copy(&served));
         Self(all)
     }

@@ -53,8 +53,17 @@
 {{- end }}{{ end }}
 {{- if .Values.projection.enabled }}
 {{- $_ := set $spec "projection" true }}
+{{- end }}
+{{- if .Values.repository.webhook.secretName }}
+{{- $address := printf "%s:%d" (include "tidegate.listen" .) (int .Values.repository.webhook.port) }}
+{{- $_ := set $spec "report" (dict "webhook" $address) }}
 {{- end -}}
 apiVersion: tidegate.io/v1alpha1
 kind: Installation
 spec: {{- $spec | toYaml | nindent 2 }}
+{{- end }}
+
+{{/* The address that pods listen at, as it stands before a port. */}}
+{{- define "tidegate.listen" -}}
+{{ .Values.service.listen | printf (ternary "[%s]" "%s" (contains ":" .Values.service.listen)) }}
 {{- end }}

@@ -37,6 +37,9 @@
 {{- include "tidegate.wrongTimes" . }}
 {{- include "tidegate.wrongTolerations" . }}
 {{- include "tidegate.wrongPorts" . }}
+{{- with $v.repository.webhook }}{{ if and .secretName (eq (int .port) (int $v.service.port)) }}
+- repository.webhook.port: {{ .port }} is service.port, where metrics and health are: choose another one for webhooks
+{{- end }}{{ end }}
 {{- if and $v.kinds (not (has "Deployment" $v.kinds)) (not (has "StatefulSet" $v.kinds)) (not (has "DaemonSet" $v.kinds)) }}
 - kinds: without Deployment, StatefulSet or DaemonSet there is nothing to roll out: add it, or leave the list empty
 {{- end }}

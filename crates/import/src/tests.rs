@@ -53,7 +53,7 @@ fn imported(tool: Tool, files: &[(&str, &str)]) -> Imported {
 
 /// What `tidegate validate` says of the files that were made.
 fn told_of(imported: &Imported) -> Vec<String> {
-    let policy = "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  tenants: {shop: {path: shop, namespaces: [shop], clusters: [home]}}\n";
+    let policy = "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  tenants: {shop: {path: shop, namespaces: [shop], clusters: [home], allow: [triggers]}}\n";
     let made = imported.files.iter().map(|made| (made.path.as_str(), made.text.as_str()));
     let file = |(path, text): (&str, &str)| {
         let bytes = text.as_bytes();

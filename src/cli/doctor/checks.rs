@@ -6,6 +6,7 @@ use crate::cluster::rights::Right;
 use crate::forge::host::{HostError, HostWebhook, Permissions};
 use crate::forge::settings::{ProtectedBranch, Settings};
 use crate::gate::guard;
+use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::ids::{Namespace, RolloutId};
 use crate::manifest::installation::{HostKind, PullHost};
 use crate::manifest::object::Kind;
@@ -140,7 +141,7 @@ pub(super) fn rights(needed: &[Right], missing: &[Right]) -> Vec<Check> {
             None => Check::ok(format!("rights {at}"), format!("all {} that the controller uses", rights.len())),
             Some(missing) => {
                 let says = format!("it may not {}", missing.join(", "));
-                let copies = missing.iter().any(|right| right == "create secrets");
+                let copies = missing.iter().any(|right| right.ends_with(" secrets"));
                 let act = format!(
                     "grant its ServiceAccount that, as the chart does (docs/security.md has the table): helm upgrade, with the \
                      namespace among namespaces{}",
@@ -151,6 +152,17 @@ pub(super) fn rights(needed: &[Right], missing: &[Right]) -> Vec<Check> {
         }
     });
     judged.collect()
+}
+
+/// What content reaches that is warned of, and would be refused.
+pub(super) fn reaching(warnings: &[Diagnostic]) -> Option<Check> {
+    let reaches = |warning: &&Diagnostic| matches!(warning.code, Code::NotPermitted | Code::CrossNamespace);
+    let paths: Vec<&str> = warnings.iter().filter(reaches).map(|warning| warning.path.as_str()).collect();
+    let files = paths.iter().collect::<BTreeSet<_>>().into_iter().take(3).copied().collect::<Vec<_>>().join(", ");
+    let says = format!("{} that main's files reach would be refused, such as in {files}", count(paths.len(), "thing"));
+    let act = "write allow: [] for their tenants in tidegate.yaml to refuse them now, or allow: [hostPath, …] for what they may; \
+               tidegate validate shows each with its line";
+    (!paths.is_empty()).then(|| Check::new(Found::Warning, "content", &says, act))
 }
 
 /// The kinds that rollouts need; `missing` are those that the cluster does not serve.

@@ -72,6 +72,7 @@ async fn repository(
     let mut all = vec![read];
     all.extend(signed(installation, &store, &tip).await?);
     all.extend(declared(main, &loaded));
+    all.extend(checks::reaching(&loaded.warnings));
     all.extend(signers::checks(installation, &loaded, &store));
     Ok((all, Some(loaded)))
 }
@@ -122,7 +123,7 @@ async fn cluster(installation: &Installation, loaded: Option<&Loaded>) -> Vec<Ch
         Err(error) => vec![broken(error)],
     };
     let mut needed =
-        rights::needed(&installation.instance, cluster.home(), installation.caps.namespaces(), installation.projection);
+        rights::needed(&installation.instance, cluster.home(), &installation.caps, installation.projection);
     needed.extend(rights::to_copy(&loaded.map(copying).unwrap_or_default()));
     match cluster.lacks(needed.clone()).await {
         Ok(missing) => all.extend(checks::rights(&needed, &missing)),

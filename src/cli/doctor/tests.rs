@@ -1,6 +1,8 @@
 //! What people see of each finding.
 
-use super::checks::{Check, Found, Weight, account, apart, branch, kinds, rights, server, signed, text, webhook};
+use super::checks::{
+    Check, Found, Weight, account, apart, branch, kinds, reaching, rights, server, signed, text, webhook,
+};
 use super::look::copying;
 use super::*;
 use crate::cli::args::Format;
@@ -93,7 +95,8 @@ fn a_state_branch_that_all_may_push_to_is_no_reason_to_set_what_is_set() {
 #[test]
 fn what_is_wrong_comes_with_what_to_do() {
     let (instance, home) = ("prod".parse().unwrap(), "tidegate".parse().unwrap());
-    let wanted = needed(&instance, &home, &["shop".parse().unwrap()].into(), Projection::Off);
+    let caps = Caps::new(["shop".parse().unwrap()].into(), BTreeSet::new());
+    let wanted = needed(&instance, &home, &caps, Projection::Off);
     let missing: Vec<_> =
         wanted.iter().filter(|right| right.resource == "deployments" && right.verb == "patch").cloned().collect();
     let users = [(Kind::HttpRoute, ["shop/podinfo".parse().unwrap()].into())].into();
@@ -138,9 +141,29 @@ fn the_right_to_copy_secrets_is_looked_for_where_rollouts_track_them() {
     let places = copying(&load(&files, &Caps::default()));
     assert_eq!(places, ["shop".parse().unwrap()].into());
     let wanted = to_copy(&places);
-    assert_eq!(wanted.iter().map(ToString::to_string).collect::<Vec<_>>(), ["create secrets"]);
+    assert_eq!(wanted.iter().map(ToString::to_string).collect::<Vec<_>>(), ["create secrets", "get secrets"]);
     let [check] = &*rights(&wanted, &wanted) else { panic!("one place") };
     assert!(check.act.as_ref().unwrap().contains("rbac.copySecrets=true"), "{check:?}");
+}
+
+#[test]
+fn what_would_be_refused_is_told() {
+    let mut files = validate::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples-repo")).unwrap();
+    let mut edit = |path: &str, from: &str, to: &str| {
+        let path = path.parse().unwrap();
+        let Some(Entry::File { bytes, .. }) = files.get(&path) else { panic!("{path} is a file") };
+        let text = String::from_utf8(bytes.to_vec()).unwrap().replace(from, to);
+        files.insert(path, Entry::File { blob: oid::blob(text.as_bytes()), bytes: text.into_bytes().into() });
+        reaching(&load(&files, &Caps::default()).warnings)
+    };
+    assert_eq!(
+        edit("teams/shop/podinfo/podinfo.yaml", "    spec:\n", "    spec:\n      hostPID: true\n"),
+        None,
+        "an error"
+    );
+    let told = edit("tidegate.yaml", "      allow: []\n", "").unwrap();
+    assert!(told.found == Found::Warning && told.act.unwrap().contains("allow: []"));
+    assert!(told.says.starts_with("1 thing") && told.says.contains("teams/shop/podinfo/podinfo.yaml"), "{}", told.says);
 }
 
 #[test]

@@ -1,8 +1,12 @@
 //! Jobs before steps: what is wrong with them is told with its line.
 
 use crate::tree::{PODINFO, PODINFO_SET, Tree, codes};
+use std::collections::BTreeSet;
 use tidegate::cli::validate::{Colour, Output, report};
 use tidegate::manifest::diagnostic::Code;
+use tidegate::manifest::installation::Caps;
+use tidegate::manifest::load::load;
+use tidegate::manifest::object::Kind;
 
 const GATE: &str = "job: smoke.yaml";
 
@@ -34,6 +38,30 @@ fn a_job_is_kept_with_the_plan_and_makes_no_version() {
     let other = load(&with(GATE, &never.replace("tester:1", "tester:2")));
     assert_ne!(other.plan, rollout.plan);
     assert_eq!(other.set.id, rollout.set.id);
+}
+
+#[test]
+fn x_18_jobs_are_among_the_kinds_of_an_installation_or_not_made_and_so_are_copies_of_what_is_tracked() {
+    let caps = |kinds: &[Kind]| {
+        let example = [Kind::Deployment, Kind::Service, Kind::HttpRoute];
+        Caps::new(BTreeSet::new(), example.into_iter().chain(kinds.iter().copied()).collect())
+    };
+    let found = |tree: &Tree, kinds: &[Kind]| {
+        let mut loaded = load(&tree.0, &caps(kinds));
+        let rollout = loaded.rollouts.remove(&"shop/podinfo".parse().unwrap()).unwrap();
+        rollout
+            .err()
+            .map(|rejected| rejected.diagnostics.iter().map(|d| d.code).collect::<Vec<_>>())
+            .unwrap_or_default()
+    };
+    let job = with(GATE, &job("{app: smoke}", "restartPolicy: Never"));
+    assert_eq!(found(&job, &[Kind::ConfigMap]), [Code::NotPermitted]);
+    assert_eq!(found(&job, &[Kind::ConfigMap, Kind::Job]), []);
+    let mut tracks = Tree::example();
+    tracks.edit(PODINFO, "name: podinfo}\n  traffic", "name: podinfo, track: {configMaps: [settings]}}\n  traffic");
+    let barred = |kinds| found(&tracks, kinds).into_iter().filter(|code| *code == Code::NotPermitted).count();
+    // Beside the ConfigMap among the manifests.
+    assert_eq!([barred(&[]), barred(&[Kind::ConfigMap])], [2, 0]);
 }
 
 #[test]

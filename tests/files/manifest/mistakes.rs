@@ -59,7 +59,7 @@ const MISTAKES: &[Mistake] = &[
     mistake(WORKER_SET, "replicas: 4", "replicas: 0", "shop/worker", &[Code::ScaleToZero]),
     mistake(WORKER_SET, "kind: Service\nmetadata:\n  name: worker\n", "kind: Service\nmetadata:\n  name: worker\nspec: {selector: {app: worker}}\n---\napiVersion: v1\nkind: Service\nmetadata:\n  name: metrics\n", "shop/worker", &[Code::SelectorOverlap]),
     mistake(PODINFO_SET, "  selector: {app: podinfo}", "  selector: {app: other}", "shop/podinfo", &[Code::TargetMissing]),
-    mistake(PODINFO_SET, "containerPort: 9898}", "containerPort: 9898, hostPort: 80}", "shop/podinfo", &[Code::CannotClone]),
+    mistake(PODINFO_SET, "containerPort: 9898}", "containerPort: 9898, hostPort: 80}", "shop/podinfo", &[Code::NotPermitted, Code::CannotClone]),
     mistake(PODINFO_SET, "cpu: 10m", "cpu: 9007199254740993", "shop/podinfo", &[Code::NumberRange]),
     mistake(PODINFO_SET, "  name: podinfo\ndata:", "  name: podinfo\n  resourceVersion: '1'\ndata:", "shop/podinfo", &[Code::Schema]),
     mistake(PODINFO_SET, "- {name: podinfo, port: 80}", "- {name: podinfo, port: 80, weight: 10001}", "shop/podinfo", &[Code::RouteLimit]),

@@ -209,7 +209,7 @@ fn an_ingress_route_tells_headers_apart_and_copies() {
 #[rustfmt::skip]
 const OF_A_VIRTUAL_SERVICE: &[(&str, &str, &str, &[Code])] = &[
     (PODINFO, "{virtualService: podinfo", "{virtualService: other", &[Code::TargetMissing]),
-    (PODINFO_SET, "host: podinfo.shop.svc", "host: podinfo.other.svc", &[Code::TargetMissing]),
+    (PODINFO_SET, "host: podinfo.shop.svc", "host: podinfo.other.svc", &[Code::TargetMissing, Code::CrossNamespace]),
     (PODINFO_SET, "host: podinfo.shop.svc.cluster.local", "host: podinfo-canary", &[Code::TargetMissing, Code::Conflict]),
     // A delegate: who names it has hosts and gateways.
     (PODINFO_SET, "  hosts: [podinfo.example.org]\n", "", &[]),

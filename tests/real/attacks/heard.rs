@@ -1,4 +1,4 @@
-//! What comes to the port that listens (attacks 68 to 73), and what is looked at beside it: the repository's number, the policy, the parts
+//! What comes to the ports that listen (attacks 68 to 73), and what is looked at beside it: the repository's number, the policy, the parts
 //! that are shipped (15, 22, 91, 95, 96). The repository is looked at once an hour, and when a webhook is signed.
 
 use super::world::{HOOK, NAME, Story, manifests, policy};
@@ -23,6 +23,7 @@ pub(super) const ROWS: &[Row] = &[
     row(72, "ten thousand webhooks", "all are heard, and few are looked for", flood),
     row(72, "hundreds of connections that say nothing", "ok, and a look", silent),
     row(73, "whoever reaches the port of the metrics", "3 pages, and nothing else", reached),
+    row(73, "whoever reaches the port of the webhooks", "nothing", reached_hooks),
     row(15, "two objects of one SHA-1: what is shipped hashes with the check for them", "is linked", collision),
     row(22, "another repository of the same name", "another repository lies there", replaced),
     row(91, "a version that a tag names, where the policy wants digests", "PolicyFloor", tagged),
@@ -44,7 +45,7 @@ fn client() -> reqwest::Client {
 
 /// Sends a webhook; what is answered.
 async fn send(story: &Story, headers: &[(&'static str, String)], body: &[u8]) -> u16 {
-    let mut request = client().post(format!("http://{}/webhook", story.address().await)).body(body.to_vec());
+    let mut request = client().post(format!("http://{}/webhook", story.hears().await)).body(body.to_vec());
     for (name, value) in headers {
         request = request.header(*name, value);
     }
@@ -102,7 +103,7 @@ fn replayed(story: &mut Story) -> Told<'_> {
 /// Sends a body until somebody answers; the answer's status.
 async fn without_end(story: &Story, header: &str) -> String {
     let before = waking(story).await;
-    let (mut answer, mut sender) = TcpStream::connect(story.address().await).await.unwrap().into_split();
+    let (mut answer, mut sender) = TcpStream::connect(story.hears().await).await.unwrap().into_split();
     let head = format!("POST /webhook HTTP/1.1\r\nhost: it\r\ntransfer-encoding: chunked\r\n{header}\r\n");
     sender.write_all(head.as_bytes()).await.unwrap();
     let sending = tokio::spawn(async move {
@@ -162,7 +163,7 @@ fn pattern(story: &mut Story) -> Told<'_> {
 
 fn flood(story: &mut Story) -> Told<'_> {
     async {
-        let hook = format!("http://{}/webhook", story.address().await);
+        let hook = format!("http://{}/webhook", story.hears().await);
         let (before, heard) = (story.looks().await, waking(story).await);
         let mut senders = JoinSet::new();
         for _ in 0..8 {
@@ -186,11 +187,13 @@ fn flood(story: &mut Story) -> Told<'_> {
     .boxed()
 }
 
-/// Connects so often, and says nothing.
+/// Connects so often to each port, and says nothing.
 async fn mute(story: &Story) -> Vec<TcpStream> {
-    let (address, mut mute) = (story.address().await, Vec::new());
-    for _ in 0..300 {
-        mute.push(TcpStream::connect(&address).await.unwrap());
+    let mut mute = Vec::new();
+    for address in [story.address().await, story.hears().await] {
+        for _ in 0..300 {
+            mute.push(TcpStream::connect(&address).await.unwrap());
+        }
     }
     mute
 }
@@ -210,38 +213,52 @@ fn silent(story: &mut Story) -> Told<'_> {
 
 fn reached(story: &mut Story) -> Told<'_> {
     async {
-        let (address, mut found) = (story.address().await, Vec::new());
-        let paths = [
-            "metrics",
-            "healthz",
-            "readyz",
-            "",
-            "config",
-            "debug/pprof/heap",
-            "debug/vars",
-            "..%2ftoken",
-            "../token",
-            "webhook",
-        ];
-        for path in paths {
-            for method in ["GET", "POST", "PUT", "DELETE", "PATCH"] {
-                let url = format!("http://{address}/{path}");
-                let answer = client().request(method.parse().unwrap(), url).body("{}").send().await.unwrap();
-                let status = answer.status().as_u16();
-                let text = format!("{:?} {}", answer.headers().clone(), answer.text().await.unwrap());
-                let secrets = story.secrets();
-                assert!(secrets.iter().all(|secret| !text.contains(secret)), "{method} /{path}: {text}");
-                if !matches!(status, 401 | 404 | 405) {
-                    found.push((method, path, status));
-                }
-            }
-        }
+        let found = answered(story, story.address().await).await;
         if found == [("GET", "metrics", 200), ("GET", "healthz", 200), ("GET", "readyz", 200)] {
             return "3 pages, and nothing else".to_owned();
         }
         format!("{found:?}")
     }
     .boxed()
+}
+
+fn reached_hooks(story: &mut Story) -> Told<'_> {
+    async {
+        let found = answered(story, story.hears().await).await;
+        if found.is_empty() { "nothing".to_owned() } else { format!("{found:?}") }
+    }
+    .boxed()
+}
+
+/// What somebody without a secret is answered at an address, beside that it is not there, or that they are not let in.
+async fn answered(story: &Story, address: String) -> Vec<(&'static str, &'static str, u16)> {
+    let mut found = Vec::new();
+    let paths = [
+        "metrics",
+        "healthz",
+        "readyz",
+        "",
+        "config",
+        "debug/pprof/heap",
+        "debug/vars",
+        "..%2ftoken",
+        "../token",
+        "webhook",
+    ];
+    for path in paths {
+        for method in ["GET", "POST", "PUT", "DELETE", "PATCH"] {
+            let url = format!("http://{address}/{path}");
+            let answer = client().request(method.parse().unwrap(), url).body("{}").send().await.unwrap();
+            let status = answer.status().as_u16();
+            let text = format!("{:?} {}", answer.headers().clone(), answer.text().await.unwrap());
+            let secrets = story.secrets();
+            assert!(secrets.iter().all(|secret| !text.contains(secret)), "{method} /{path}: {text}");
+            if !matches!(status, 401 | 404 | 405) {
+                found.push((method, path, status));
+            }
+        }
+    }
+    found
 }
 
 /// No input can be brought here: to make two objects of Git that have one SHA-1 takes 2^61 steps, as the published pairs are no objects.

@@ -138,7 +138,8 @@ impl Story {
         std::fs::write(at("kubeconfig"), kubeconfig).unwrap();
         let installation = format!(
             "apiVersion: tidegate.io/v1alpha1\nkind: Installation\nspec:\n  instance: it\n  repository: {{{}}}\n  \
-             clusters: {{home: {{kubeconfigFile: {}}}}}\n{}  caps: {{namespaces: [shop]}}\n",
+             clusters: {{home: {{kubeconfigFile: {}}}}}\n{}  caps: {{namespaces: [shop]}}\n  \
+             report: {{webhook: \"127.0.0.1:0\"}}\n",
             self.repository,
             at("kubeconfig").display(),
             self.more
@@ -272,10 +273,19 @@ impl Story {
 
     /// Where the first process serves its numbers.
     pub(super) async fn address(&self) -> String {
+        self.listens("metrics and health: http://", "/metrics").await
+    }
+
+    /// Where it hears webhooks.
+    pub(super) async fn hears(&self) -> String {
+        self.listens("webhooks: http://", "/webhook").await
+    }
+
+    async fn listens(&self, says: &str, path: &str) -> String {
         self.soon("the address that it listens at", async || {
             let log = std::fs::read_to_string(self.path("one.log")).ok()?;
-            let (_, at) = log.rsplit_once("metrics and health: http://")?;
-            Some(at.split_once("/metrics")?.0.to_owned())
+            let (_, at) = log.rsplit_once(says)?;
+            Some(at.split_once(path)?.0.to_owned())
         })
         .await
     }

@@ -176,7 +176,7 @@ async fn x_18_the_service_account_may_do_what_it_needs_and_nothing_else(places: 
         (false, "list", "configmaps", home),
         (false, "patch", "deployments.apps", home),
         (false, "get", "secrets", home),
-        (true, "get", "secrets", shop),
+        (false, "get", "secrets", shop),
         (false, "list", "secrets", shop),
         (false, "patch", "secrets", shop),
         (true, "delete", "pods", shop),

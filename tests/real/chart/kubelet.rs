@@ -112,6 +112,7 @@ impl<'a> Kubelet<'a> {
             for (key, text) in found["data"].as_object().unwrap() {
                 // What its files name is below the same root.
                 let text = text.as_str().unwrap().replace(": /etc/", &format!(": {}/etc/", root.display()));
+                let text = text.replace(": 0.0.0.0:8081", ": 127.0.0.1:0");
                 std::fs::write(at.join(key), text).unwrap();
             }
         } else {

@@ -61,6 +61,7 @@ fn all() -> Value {
             "networkPolicy": {
                 "egress": [{"to": [{"ipBlock": {"cidr": "192.0.2.1/32"}}], "ports": [{"port": 443}]}],
                 "ingress": [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}],
+                "webhook": [{"namespaceSelector": {"matchLabels": {"name": "forwarders"}}}],
             },
             "serviceMonitor": {"enabled": true},
             "prometheusRule": {"enabled": true},

@@ -179,6 +179,7 @@ fn the_files_that_are_named_are_those_that_are_mounted() {
     assert_eq!(forge.api, "https://git.example.test/api/v1");
     let webhook = found.repository.webhook_secret_file.unwrap();
     assert_eq!(source(pod, webhook.to_str().unwrap()), ("hook".to_owned(), "secret".to_owned()));
+    assert_eq!(found.webhook_address, "0.0.0.0:8081");
     for other in [test, uninstall] {
         let more = ["forge", "webhook"].map(|what| format!("/etc/tidegate/{what}"));
         assert!(!more.iter().any(|path| other.to_string().contains(path)), "a secret is where it is not needed");
@@ -327,4 +328,47 @@ fn whoever_reads_git_as_a_github_app_has_its_key_and_knows_which_it_is() {
     let [pod, others @ ..] = &pods(&with(&values, &ssh))[..] else { panic!("three pods") };
     assert_eq!(source(pod, app.key_file.to_str().unwrap()), key);
     assert!(others.iter().all(|other| !other.to_string().contains("/etc/tidegate/app")));
+}
+
+#[test]
+fn attack_73_webhooks_have_a_port_of_their_own_where_they_are_heard() {
+    let ports = |values: &Value| {
+        let objects = RELEASE.objects(values);
+        let service = find(&objects, "Service", "tide--prod")["spec"]["ports"].clone();
+        let pods = find(&objects, "Deployment", "tide--prod")["spec"]["template"]["spec"].clone();
+        let names = |ports: &Value| {
+            let ports = ports.as_array().unwrap().iter();
+            ports.map(|port| port["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&service), names(&pods["containers"][0]["ports"]));
+        names(&service)
+    };
+    assert_eq!(ports(&few()), ["http"]);
+    assert_eq!(ports(&all()), ["http", "webhook"]);
+    let over = json!({"service": {"listen": "::"}});
+    assert_eq!(installation_of(&with(&all(), &over)).webhook_address, "[::]:8081");
+}
+
+/// Who may send to which port, as the NetworkPolicy has it; nobody is named where anybody may.
+#[test]
+fn who_may_send_webhooks_is_another_list_than_who_may_read_metrics() {
+    let let_in = |over: Value| {
+        let objects = RELEASE.objects(&with(&all(), &over));
+        let rules = find(&objects, "NetworkPolicy", "tide--prod")["spec"]["ingress"].clone();
+        let rules = rules.as_array().cloned().unwrap_or_default();
+        let rule = |rule: &Value| {
+            let from = rule.pointer("/from/0/namespaceSelector/matchLabels/name").cloned();
+            (rule["ports"][0]["port"].clone(), from.unwrap_or_default())
+        };
+        rules.iter().map(rule).collect::<Vec<_>>()
+    };
+    let rule = |port: &str, from: Value| (json!(port), from);
+    let both = [rule("http", json!("monitoring")), rule("webhook", json!("forwarders"))];
+    assert_eq!(let_in(json!({})), both);
+    let any = let_in(json!({"networkPolicy": {"webhook": []}}));
+    assert_eq!(any, [rule("http", json!("monitoring")), rule("webhook", Value::Null)]);
+    let any = let_in(json!({"networkPolicy": {"ingress": []}}));
+    assert_eq!(any, [rule("http", Value::Null), rule("webhook", json!("forwarders"))]);
+    assert_eq!(let_in(json!({"repository": {"webhook": {"secretName": ""}}})), [rule("http", json!("monitoring"))]);
+    assert_eq!(let_in(json!({"networkPolicy": {"ingress": [], "webhook": []}})), []);
 }

@@ -52,6 +52,7 @@ fn contradictions_say_what_to_set() {
         (json!({"networkPolicy": {"egress": [{"ports": [{"endPort": 80}]}]}}), "endPort: a range begins at a port"),
         (json!({"prometheusRule": {"enabled": true}, "serviceMonitor": {"enabled": true, "interval": "5m"}}), "serviceMonitor.interval: 5m is too long for the alerts"),
         (json!({"prometheusRule": {"enabled": true}, "serviceMonitor": {"enabled": true}, "repository": {"poll": "08m"}}), "prometheusRule.silentFor: 5m is not longer than repository.poll (08m)"),
+        (json!({"repository": {"webhook": {"secretName": "hook", "port": 8080}}}), "repository.webhook.port: 8080 is service.port, where metrics and health are"),
         (json!({"repository": {"branch": "a..b"}}), "repository.branch: \"a..b\" is no name of a branch"),
         (json!({"repository": {"branch": "-a"}}), "repository.branch: \"-a\" is no name of a branch"),
         (json!({"repository": {"branch": "a.lock"}}), "repository.branch: \"a.lock\" is no name of a branch"),

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use tidegate::cluster::rights;
+use tidegate::manifest::ids::Namespace;
+use tidegate::manifest::installation::Caps;
 use tidegate::manifest::object::Kind;
 use tidegate::manifest::raw::Projection;
 
@@ -36,7 +38,7 @@ const WHY: &[(&str, &str, &str, &str)] = &[
         SERVED,
         "secrets",
         "get",
-        "whether the Secrets that they name are there: by name, and of the metadata alone; with `rbac.copySecrets` the content of one that a rollout tracks, once, when its copy is made",
+        "with `rbac.lookUpSecrets`, whether the Secrets that they name are there: by name, and of the metadata alone; with `rbac.copySecrets` the content of one that a rollout tracks, once, when its copy is made",
     ),
     (SERVED, "pods", "list", "whether pods are ready, and why they are not"),
     (SERVED, "pods", "watch", "the same, as soon as it changes"),
@@ -69,7 +71,7 @@ const WHY: &[(&str, &str, &str, &str)] = &[
     (CLUSTER, "namespaces", "get", "its uid says which cluster this is, so that a record is not acted upon in another"),
 ];
 
-/// What a release for the instance `prod` in the namespace `tidegate` grants, where rollouts live in `shop`.
+/// What a release for the instance `prod` in the namespace `tidegate` grants, where rollouts live in `shop` and Secrets are looked up.
 fn granted() -> BTreeSet<Right> {
     Identity::render("prod", "tidegate", &["shop".to_owned()]).rights
 }
@@ -122,33 +124,55 @@ fn kind(right: &Right) -> String {
 /// `doctor` asks for what is granted, no more and no less.
 #[test]
 fn x_18_doctor_asks_for_exactly_what_is_granted() {
-    let values = |shown: bool, copies: bool| {
-        with(&few(), &json!({"projection": {"enabled": shown}, "rbac": {"copySecrets": copies}}))
-    };
     for (projection, shown, copies) in
         [(Projection::Off, false, false), (Projection::On, true, false), (Projection::Off, false, true)]
     {
-        let objects = RELEASE.objects(&values(shown, copies));
-        let account = json!({"kind": "ServiceAccount", "name": "tide--prod", "namespace": "delivery"});
-        let granted = Right::of(&objects, &account);
-        let served = granted.iter().map(|right| right.namespace.as_str());
-        let served = served.filter(|name| !["", "delivery"].contains(name)).map(|name| name.parse().unwrap()).collect();
-        let home = "delivery".parse().unwrap();
-        let mut needed = rights::needed(&"prod".parse().unwrap(), &home, &served, projection);
-        if copies {
-            needed.extend(rights::to_copy(&served));
-        }
-        let needed: BTreeSet<Right> = needed
-            .into_iter()
-            .map(|right| Right {
-                namespace: right.namespace.map(|name| name.to_string()).unwrap_or_default(),
-                group: right.group.to_owned(),
-                resource: right.resource.to_owned(),
-                name: right.name.unwrap_or_default(),
-                verb: right.verb.to_owned(),
-            })
-            .collect();
-        assert_eq!(needed, granted);
+        let granted = granted_with(&json!({"projection": {"enabled": shown}, "rbac": {"copySecrets": copies}}));
+        assert_eq!(asked(&[], projection, copies), granted);
+    }
+}
+
+/// What a release grants with these values laid over the fewest.
+fn granted_with(over: &Value) -> BTreeSet<Right> {
+    let account = json!({"kind": "ServiceAccount", "name": "tide--prod", "namespace": "delivery"});
+    Right::of(&RELEASE.objects(&with(&few(), over)), &account)
+}
+
+/// What `doctor` asks for where these kinds may be written; none stand for all.
+fn asked(kinds: &[Kind], projection: Projection, copies: bool) -> BTreeSet<Right> {
+    let served: BTreeSet<Namespace> = ["shop", "blog"].map(|name| name.parse().unwrap()).into();
+    let caps = Caps::new(served.clone(), kinds.iter().copied().collect());
+    let mut needed = rights::needed(&"prod".parse().unwrap(), &"delivery".parse().unwrap(), &caps, projection);
+    if copies {
+        needed.extend(rights::to_copy(&served));
+    }
+    let right = |right: rights::Right| Right {
+        namespace: right.namespace.map(|name| name.to_string()).unwrap_or_default(),
+        group: right.group.to_owned(),
+        resource: right.resource.to_owned(),
+        name: right.name.unwrap_or_default(),
+        verb: right.verb.to_owned(),
+    };
+    needed.into_iter().map(right).collect()
+}
+
+#[test]
+fn x_18_rights_follow_the_kinds() {
+    for kinds in [
+        &[Kind::Deployment, Kind::Service, Kind::HttpRoute][..],
+        &[Kind::DaemonSet, Kind::Job, Kind::ConfigMap],
+        &[Kind::StatefulSet, Kind::ServiceAccount, Kind::ScaledObject, Kind::VirtualService],
+    ] {
+        let names: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
+        let granted = granted_with(&json!({"kinds": names}));
+        assert_eq!(asked(kinds, Projection::Off, false), granted);
+        let written = granted.iter().filter(|right| right.namespace == "shop" && right.verb == "patch");
+        let written: BTreeSet<&str> = written.map(|right| right.resource.as_str()).collect();
+        assert_eq!(written, kinds.iter().map(|kind| kind.plural()).collect());
+        let may = |verb: &str, resource: &str| granted.iter().any(|r| r.verb == verb && r.resource == resource);
+        assert!(may("list", "configmaps") && may("watch", "serviceaccounts") && may("list", "pods"), "{granted:?}");
+        assert_eq!(may("delete", "pods"), !kinds.contains(&Kind::Deployment));
+        assert!(!may("list", "ingresses") && may("watch", "jobs") == kinds.contains(&Kind::Job), "{granted:?}");
     }
 }
 
@@ -167,17 +191,15 @@ fn x_18_nothing_is_granted_that_could_grant_more() {
 }
 
 #[test]
-fn x_18_secrets_are_copied_only_where_somebody_has_said_so() {
-    let of = |over: Value| -> BTreeSet<String> {
-        let objects = RELEASE.objects(&with(&few(), &over));
-        let rights =
-            Right::of(&objects, &json!({"kind": "ServiceAccount", "name": "tide--prod", "namespace": "delivery"}));
-        let secrets = rights.into_iter().filter(|right| right.resource == "secrets" && right.namespace == "shop");
+fn x_18_secrets_are_looked_up_and_copied_only_where_somebody_has_said_so() {
+    let of = |over: Value| -> Vec<String> {
+        let secrets = granted_with(&json!({"rbac": over})).into_iter();
+        let secrets = secrets.filter(|right| right.resource == "secrets" && right.namespace == "shop");
         secrets.map(|right| right.verb).collect()
     };
-    assert_eq!(of(json!({})), BTreeSet::from(["get".to_owned()]));
-    let copied = of(json!({"rbac": {"copySecrets": true}}));
-    assert_eq!(copied, BTreeSet::from(["create".to_owned(), "get".to_owned()]));
+    assert_eq!(of(json!({})), [""; 0]);
+    assert_eq!(of(json!({"lookUpSecrets": true})), ["get"]);
+    assert_eq!(of(json!({"copySecrets": true})), ["create", "get"]);
 }
 
 #[test]

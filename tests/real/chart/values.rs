@@ -23,7 +23,7 @@ fn all_that_can_be_asked_for_makes_this_besides() {
 type Switch = (&'static str, Value, &'static str);
 
 fn switches() -> Vec<Switch> {
-    [general(), of_the_host()].concat()
+    [general(), of_rights(), of_the_host()].concat()
 }
 
 /// A repository behind SSH: the Secret, and the keys in it.
@@ -44,6 +44,7 @@ fn of_the_host() -> Vec<Switch> {
     vec![
         ("repository.webhook.secretName", json!({"repository": {"webhook": {"secretName": "other"}}}), "webhookSecretFile: /etc/tidegate/webhook/other/secret"),
         ("repository.webhook.key", json!({"repository": {"webhook": {"key": "line"}}}), "webhookSecretFile: /etc/tidegate/webhook/hook/line"),
+        ("repository.webhook.port", json!({"repository": {"webhook": {"port": 9443}}}), "webhook: 0.0.0.0:9443"),
         ("signing.privateKey.secretName", json!({"signing": {"privateKey": {"secretName": "other"}}}), "keyFile: /etc/tidegate/signing/other/ssh-privatekey"),
         ("signing.privateKey.key", json!({"signing": {"privateKey": {"key": "own"}}}), "keyFile: /etc/tidegate/signing/key/own"),
         ("signing.trusted", json!({"signing": {"trusted": ["ssh-ed25519 AAAA before"]}}), "- ssh-ed25519 AAAA before"),
@@ -66,6 +67,16 @@ fn of_the_host() -> Vec<Switch> {
         ("repository.forge.app.key", as_app(&json!({"key": "app.pem"})), "keyFile: /etc/tidegate/app/apps/app.pem"),
         ("repository.forge.repositoryId", json!({"repository": {"forge": {"repositoryId": 1_234_567_890}}}), "repositoryId: 1234567890"),
         ("repository.forge.feedback", json!({"repository": {"forge": {"feedback": false}}}), "feedback: false"),
+    ]
+}
+
+#[rustfmt::skip]
+fn of_rights() -> Vec<Switch> {
+    vec![
+        ("rbac.create", json!({"rbac": {"create": false}}), "!kind: RoleBinding"),
+        ("rbac.clusterIdentity", json!({"rbac": {"clusterIdentity": false}}), "!kind: ClusterRole"),
+        ("rbac.lookUpSecrets", json!({"rbac": {"lookUpSecrets": true}}), "resources: [secrets]"),
+        ("rbac.copySecrets", json!({"rbac": {"copySecrets": true}}), "verbs: [create, get]"),
     ]
 }
 
@@ -111,15 +122,13 @@ fn general() -> Vec<Switch> {
         ("podAnnotations", json!({"podAnnotations": labels}), "team: delivery"),
         ("serviceAccount.create", json!({"serviceAccount": {"create": false, "name": "mine"}}), "!kind: ServiceAccount"),
         ("serviceAccount.name", json!({"serviceAccount": {"name": "mine"}}), "serviceAccountName: mine"),
-        ("rbac.create", json!({"rbac": {"create": false}}), "!kind: RoleBinding"),
-        ("rbac.clusterIdentity", json!({"rbac": {"clusterIdentity": false}}), "!kind: ClusterRole"),
-        ("rbac.copySecrets", json!({"rbac": {"copySecrets": true}}), "resources: [secrets]"),
         ("service.port", json!({"service": {"port": 9090}}), "- --listen=0.0.0.0:9090"),
         ("service.listen", json!({"service": {"listen": "::"}}), "- --listen=[::]:8080"),
         ("podDisruptionBudget.enabled", json!({"podDisruptionBudget": {"enabled": false}}), "!kind: PodDisruptionBudget"),
         ("networkPolicy.egress", json!({"networkPolicy": {"egress": []}}), "!- Egress"),
         ("networkPolicy.dns", json!({"networkPolicy": {"dns": []}}), "!ports: [{port: 53, protocol: UDP}, {port: 53, protocol: TCP}]"),
-        ("networkPolicy.ingress", json!({"networkPolicy": {"ingress": []}}), "!- Ingress"),
+        ("networkPolicy.ingress", json!({"networkPolicy": {"ingress": []}}), "!name: monitoring"),
+        ("networkPolicy.webhook", json!({"networkPolicy": {"webhook": []}}), "!name: forwarders"),
         ("serviceMonitor.enabled", json!({"serviceMonitor": {"enabled": false}, "prometheusRule": {"enabled": false}}), "!kind: ServiceMonitor"),
         ("serviceMonitor.interval", json!({"serviceMonitor": {"interval": "15s"}}), "- {port: http, path: /metrics, interval: 15s}"),
         ("serviceMonitor.labels", json!({"serviceMonitor": {"labels": labels}}), "team: delivery"),

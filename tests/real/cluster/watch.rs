@@ -13,6 +13,7 @@ use tidegate::cluster::client::Cluster;
 use tidegate::cluster::store::Observed;
 use tidegate::cluster::watch::Watches;
 use tidegate::gate::brake::BrakeWord;
+use tidegate::manifest::installation::Caps;
 use tidegate::manifest::object::{Kind, Object, ObjectRef};
 use tidegate::plan::action::{GoesBy, Verb};
 use tidegate::workload::live::{Expects, LiveState, WriteOutcome};
@@ -36,7 +37,8 @@ struct Sight {
 impl Sight {
     fn of(world: &World, cluster: &Cluster) -> Self {
         let notify = Arc::new(Notify::new());
-        let watches = Watches::start(cluster, std::slice::from_ref(&world.namespace), Kind::ALL, &notify);
+        let watches =
+            Watches::start(cluster, std::slice::from_ref(&world.namespace), &Caps::default().watched(), &notify);
         Self { watches, notify }
     }
 

@@ -27,13 +27,14 @@ async fn outputs(host: &Site, world: &World, binary: &Binary) -> BTreeMap<String
         found.insert(at.to_owned(), text);
     };
     put("the log", binary.log("one"));
-    let address = binary.address("one").await;
-    for path in
-        ["metrics", "readyz", "healthz", "webhook", "", "debug/pprof/heap", "debug/vars", "config", "..%2ftoken"]
-    {
-        let answer = reqwest::get(format!("http://{address}/{path}")).await.unwrap();
-        let head = format!("{} {:?}", answer.status(), answer.headers());
-        put(&format!("/{path}"), head + &answer.text().await.unwrap());
+    for (at, address) in [("", binary.address("one").await), ("webhooks: ", binary.hears("one").await)] {
+        for path in
+            ["metrics", "readyz", "healthz", "webhook", "", "debug/pprof/heap", "debug/vars", "config", "..%2ftoken"]
+        {
+            let answer = reqwest::get(format!("http://{address}/{path}")).await.unwrap();
+            let head = format!("{} {:?}", answer.status(), answer.headers());
+            put(&format!("{at}/{path}"), head + &answer.text().await.unwrap());
+        }
     }
     let kinds = "events,configmaps,deployments,services,httproutes.gateway.networking.k8s.io";
     put("objects and Events", world.kubectl(&["get", kinds, "-o", "json"], "").await);
@@ -87,12 +88,13 @@ async fn no_secret_is_shown(name: &str, site: &Site, refused: &[&str]) {
     std::fs::write(&hook, HOOK[0]).unwrap();
     let text = world.installation_text().replace(&theirs, &file.display().to_string());
     let text = text.replace("poll: 1s", &format!("poll: 1s, webhookSecretFile: {}", hook.display()));
+    let text = text + "  report: {webhook: \"127.0.0.1:0\"}\n";
     std::fs::write(binary.path("installation.yaml"), text).unwrap();
     let process = binary.start("one", "", &["--log-level", "trace"]);
     world.until_steady(Rest::Initialized).await;
     world.release(&App::new("web", 2));
     let pull = open(site, &world, "tenth").await;
-    let address = binary.address("one").await;
+    let address = binary.hears("one").await;
     assert_eq!([call(&address, HOOK[0]).await, call(&address, HOOK[1]).await], [202, 401]);
 
     // Whoever is not let in says so, and not with what.

@@ -1,4 +1,4 @@
-//! Credentials that are missing or wrong: told at `/readyz` and in the log, and picked up once they are mended, by the same process.
+//! Credentials that are missing or wrong: what is missing for it is told at `/readyz`, why in the log alone, and they are picked up once they are mended, by the same process.
 
 use super::app::App;
 use super::process::{Binary, QUICK};
@@ -13,12 +13,13 @@ async fn ready(address: &str) -> (u16, String) {
     (answer.status().as_u16(), answer.text().await.unwrap())
 }
 
-/// Waits until `/readyz` answers so, with all of these words in a line.
-pub(super) async fn until(address: &str, status: u16, words: &[&str]) {
-    eventually(&format!("{status} with {words:?} at /readyz"), async || {
+/// Waits until `/readyz` answers so, with that line, and the log of the process says why, in a line with all of these words.
+async fn until(binary: &Binary, address: &str, status: u16, says: &str, why: &[&str]) {
+    eventually(&format!("{status} with {says:?} at /readyz, and {why:?} in the log"), async || {
         let (found, body) = ready(address).await;
-        let said = body.lines().any(|line| words.iter().all(|word| line.contains(word)));
-        (found == status && said).then_some(())
+        let said = body.lines().any(|line| line == says);
+        let logged = binary.log("one").lines().any(|line| why.iter().all(|word| line.contains(word)));
+        (found == status && said && logged).then_some(())
     })
     .await;
 }
@@ -37,15 +38,15 @@ async fn a_credential_that_is_missing_or_wrong_is_told_and_counts_once_it_is_men
     let address = binary.address("one").await;
 
     // At the start: the kubeconfig, then the Git credentials.
-    until(&address, 503, &["the cluster was not listed yet: ", "far-kubeconfig", "No such file"]).await;
+    until(&binary, &address, 503, "the cluster was not listed yet", &["far-kubeconfig", "No such file"]).await;
     std::fs::write(&kubeconfig, for_token(&world.space.kubeconfig, "hush-2", &world.space.home)).unwrap();
-    until(&address, 503, &["the cluster was not listed yet: ", "Unauthorized"]).await;
+    until(&binary, &address, 503, "the cluster was not listed yet", &["Unauthorized"]).await;
     std::fs::copy(&world.space.kubeconfig, &kubeconfig).unwrap();
-    until(&address, 503, &["main was not read yet: ", "tidegate-git", "No such file"]).await;
+    until(&binary, &address, 503, "main was not read yet", &["tidegate-git", "No such file"]).await;
     std::fs::write(&git, "tidegate:hush-3").unwrap();
-    until(&address, 503, &["main was not read yet: ", "tidegate-git", "401"]).await;
+    until(&binary, &address, 503, "main was not read yet", &["tidegate-git", "401"]).await;
     std::fs::write(&git, "tidegate:hush-1").unwrap();
-    until(&address, 200, &["ok"]).await;
+    until(&binary, &address, 200, "ok", &[]).await;
     let done = async |version: u8| {
         eventually(&format!("version {version}"), async || {
             let image =
@@ -60,7 +61,7 @@ async fn a_credential_that_is_missing_or_wrong_is_told_and_counts_once_it_is_men
 
     // While it runs: a token that is taken away, and a ServiceAccount that is made anew, whose old tokens are worth nothing.
     std::fs::write(&git, "tidegate:hush-4").unwrap();
-    until(&address, 200, &["Git is away: ", "tidegate-git", "401"]).await;
+    until(&binary, &address, 200, "Git is away", &["tidegate-git", "401"]).await;
     std::fs::write(&git, "tidegate:hush-1").unwrap();
     let (namespace, account) = world.space.user.rsplit_once(':').unwrap();
     let namespace = namespace.rsplit_once(':').unwrap().1;

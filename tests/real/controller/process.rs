@@ -77,10 +77,19 @@ impl Binary {
 
     /// Where it serves its numbers.
     pub(super) async fn address(&self, identity: &str) -> String {
+        self.listens(identity, "metrics and health: http://", "/metrics").await
+    }
+
+    /// Where it hears webhooks.
+    pub(super) async fn hears(&self, identity: &str) -> String {
+        self.listens(identity, "webhooks: http://", "/webhook").await
+    }
+
+    async fn listens(&self, identity: &str, says: &str, path: &str) -> String {
         eventually("the address that it listens at", async || {
             let log = self.log(identity);
-            let (_, at) = log.split_once("metrics and health: http://")?;
-            Some(at.split_once("/metrics")?.0.to_owned())
+            let (_, at) = log.split_once(says)?;
+            Some(at.split_once(path)?.0.to_owned())
         })
         .await
     }

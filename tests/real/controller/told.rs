@@ -28,7 +28,8 @@ impl Told {
         std::fs::write(secret.path(), "a-secret-of-both").unwrap();
         world.polls_once_an_hour(secret.path());
         world.listens();
-        let config = json!({"url": world.served("webhook"), "content_type": "json", "secret": "a-secret-of-both"});
+        let url = world.hook();
+        let config = json!({"url": url, "content_type": "json", "secret": "a-secret-of-both"});
         let events = ["push", "pull_request"];
         let wanted =
             json!({"type": "gitea", "active": true, "events": events, "branch_filter": "main", "config": config});
@@ -71,7 +72,7 @@ async fn a_webhook_of_a_real_host_wakes_the_poll_and_tells_of_pull_requests() {
     })
     .await;
     // Who does not know the secret is heard by nobody.
-    let hook = told.world.served("webhook");
+    let hook = told.world.hook();
     let request = reqwest::Client::new().post(&hook).header("x-gitea-signature", "0".repeat(64)).body("{}");
     assert_eq!(request.send().await.unwrap().status().as_u16(), 401);
 

@@ -63,6 +63,8 @@ pub(super) struct World {
     pub(super) signing: String,
     /// Where the controller that is started serves its numbers.
     pub(super) listen: Option<Port>,
+    /// Where it hears webhooks.
+    pub(super) heard: Option<Port>,
     watched: BTreeMap<String, Watched>,
     dir: tempfile::TempDir,
     running: Option<Running>,
@@ -95,6 +97,7 @@ impl World {
             providers: String::new(),
             signing: String::new(),
             listen: None,
+            heard: None,
             watched: BTreeMap::new(),
             dir,
             running: None,
@@ -123,8 +126,14 @@ impl World {
 
     /// Looks at its repository once an hour, unless a webhook that is signed with that secret tells it to.
     pub(super) fn polls_once_an_hour(&mut self, secret: &Path) {
+        self.heard = Some(Port::held());
         let seldom = format!("poll: 1h, webhookSecretFile: {}", secret.display());
         self.repository = self.repository.take().map(|repository| repository.replace("poll: 1s", &seldom));
+    }
+
+    /// Where it hears webhooks.
+    pub(super) fn hook(&self) -> String {
+        format!("http://{}/webhook", self.heard.as_ref().expect("it hears webhooks").address)
     }
 
     fn begin(&self) {
@@ -283,14 +292,16 @@ impl World {
 
     /// The controller's own file.
     pub(super) fn installation_text(&self) -> String {
+        let heard = self.heard.as_ref().map(|port| format!("  report: {{webhook: \"{}\"}}\n", port.address));
         let repository = self.repository.clone();
         let repository = repository.unwrap_or_else(|| format!("{{url: \"{}\", poll: 1s}}", self.git.url("it")));
         format!(
             "apiVersion: tidegate.io/v1alpha1\nkind: Installation\nspec:\n  instance: it\n  \
-             repository: {repository}\n  clusters: {{home: {{kubeconfigFile: {}}}}}\n{}{}  caps: {{namespaces: [{}]}}\n",
+             repository: {repository}\n  clusters: {{home: {{kubeconfigFile: {}}}}}\n{}{}{}  caps: {{namespaces: [{}]}}\n",
             self.space.kubeconfig.display(),
             self.providers,
             self.signing,
+            heard.unwrap_or_default(),
             self.namespaces.join(", "),
         )
     }

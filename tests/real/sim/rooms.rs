@@ -9,6 +9,7 @@ use std::time::Duration;
 use tidegate::cluster::lease::{ElectionTurn, Lease, LeaseAnnotations, Timing};
 use tidegate::cluster::store::Observed;
 use tidegate::cluster::watch::Watches;
+use tidegate::manifest::installation::Caps;
 use tidegate::manifest::object::Kind;
 use tidegate::plan::action::{GoesBy, Verb as Act};
 use tidegate::workload::live::{Expects, LiveState, WriteOutcome};
@@ -30,7 +31,8 @@ impl Sight {
         let world = World::in_process().await;
         world.by_hand(&world.config_map("a", json!({"k": "1"}))).await;
         let notify = Arc::new(Notify::new());
-        let watches = Watches::start(&world.cluster, std::slice::from_ref(&world.namespace), Kind::ALL, &notify);
+        let watches =
+            Watches::start(&world.cluster, std::slice::from_ref(&world.namespace), &Caps::default().watched(), &notify);
         let sight = Self { world, watches, notify };
         sight.until("ready", |live| live.of_kind(Kind::ConfigMap).count() == 1).await;
         sight
@@ -130,7 +132,8 @@ async fn lists_that_fail_are_tried_again() {
         faults.get(number.wrapping_sub(1)).map_or(FaultVerdict::Pass, |fault| FaultVerdict::Before(*fault))
     });
     let notify = Arc::new(Notify::new());
-    let watches = Watches::start(&world.cluster, std::slice::from_ref(&world.namespace), Kind::ALL, &notify);
+    let watches =
+        Watches::start(&world.cluster, std::slice::from_ref(&world.namespace), &Caps::default().watched(), &notify);
     let look = async {
         while !matches!(watches.snapshot(&world.namespace), Observed::Ready(_)) {
             notify.notified().await;
@@ -247,7 +250,8 @@ async fn ten_thousand_objects_are_no_burden() {
         }
     });
     let notify = Arc::new(Notify::new());
-    let watches = Watches::start(&world.cluster, std::slice::from_ref(&world.namespace), Kind::ALL, &notify);
+    let watches =
+        Watches::start(&world.cluster, std::slice::from_ref(&world.namespace), &Caps::default().watched(), &notify);
     while !matches!(watches.snapshot(&world.namespace), Observed::Ready(_)) {
         notify.notified().await;
     }

@@ -103,7 +103,7 @@ impl Identity {
 
     fn rendered(instance: &str, home: &str, namespaces: &[String]) -> Vec<Value> {
         let values = json!({
-            "instance": instance, "namespaces": namespaces, "replicas": 0,
+            "instance": instance, "namespaces": namespaces, "replicas": 0, "rbac": {"lookUpSecrets": true},
             "repository": {"url": "https://git.example.test/shop.git"},
             "image": {"repository": "registry.example.test/tidegate"},
         });

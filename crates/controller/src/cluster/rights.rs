@@ -1,9 +1,11 @@
 //! All that the controller may do in a cluster, as the chart grants it. A test holds the two equal.
 
 use crate::manifest::ids::{InstanceName, Namespace};
+use crate::manifest::installation::Caps;
 use crate::manifest::object::Kind;
 use crate::manifest::raw::Projection;
 use crate::manifest::reference::Referent;
+use crate::workload::kinds::shared;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -26,28 +28,22 @@ pub struct Right {
 /// What is done with the objects of sets.
 const SETS: &[&str] = &["create", "delete", "get", "list", "patch", "watch"];
 
-/// What is done with other kinds in each namespace that is served.
-const BESIDE: &[(&str, &str, &[&str])] = &[
-    ("", "persistentvolumeclaims", &["get"]),
-    ("", "secrets", &["get"]),
-    ("", "pods", &["delete", "list", "watch"]),
-    ("batch", "jobs", &["create", "delete", "list", "patch", "watch"]),
-    ("discovery.k8s.io", "endpointslices", &["list", "watch"]),
-    ("events.k8s.io", "events", &["create"]),
-    ("networking.k8s.io", "networkpolicies", &["list", "watch"]),
-];
+/// What is done with kinds that are only read.
+const READ: &[&str] = &["list", "watch"];
+
+/// What is done with Jobs that stand before steps.
+const JOBS: &[&str] = &["create", "delete", "list", "patch", "watch"];
+
+/// What is done with kinds that nobody watches, in each namespace that is served.
+const BESIDE: &[(&str, &str, &[&str])] =
+    &[("", "persistentvolumeclaims", &["get"]), ("events.k8s.io", "events", &["create"])];
 
 /// What is done with the objects that show rollouts.
 const SHOWN: &[&str] = &["create", "delete", "list", "patch"];
 
-/// All rights of an instance that is at home in one namespace and serves others.
+/// All rights of an instance that is at home in one namespace and serves others, with the kinds that it may write.
 #[must_use]
-pub fn needed(
-    instance: &InstanceName,
-    home: &Namespace,
-    served: &BTreeSet<Namespace>,
-    projection: Projection,
-) -> Vec<Right> {
+pub fn needed(instance: &InstanceName, home: &Namespace, caps: &Caps, projection: Projection) -> Vec<Right> {
     let mut rights = Vec::new();
     let mut add = |namespace: Option<&Namespace>, group, resource, name: Option<&str>, verbs: &[&'static str]| {
         let (namespace, name) = (namespace.cloned(), name.map(str::to_owned));
@@ -59,9 +55,20 @@ pub fn needed(
             verb,
         }));
     };
-    for namespace in served {
-        for kind in Kind::MANIFEST {
-            add(Some(namespace), group(*kind), kind.plural(), None, SETS);
+    for namespace in caps.namespaces() {
+        for kind in caps.watched() {
+            let of_sets = Kind::MANIFEST.contains(&kind) && caps.allows_kind(kind);
+            let verbs = if of_sets {
+                SETS
+            } else if kind == Kind::Job {
+                JOBS
+            } else {
+                READ
+            };
+            add(Some(namespace), group(kind), kind.plural(), None, verbs);
+        }
+        if shared::KINDS.iter().any(|kind| caps.allows_kind(*kind)) {
+            add(Some(namespace), "", Kind::Pod.plural(), None, &["delete"]);
         }
         for (group, resource, verbs) in BESIDE {
             add(Some(namespace), group, resource, None, verbs);
@@ -77,14 +84,15 @@ pub fn needed(
     rights
 }
 
-/// What is needed besides where rollouts track Secrets, as `rbac.copySecrets` in the chart's values grants it: to make copies.
+/// What is needed besides where rollouts track Secrets, as `rbac.copySecrets` in the chart's values grants it: to read them, and to
+/// make copies.
 #[must_use]
 pub fn to_copy(namespaces: &BTreeSet<Namespace>) -> Vec<Right> {
-    let create = |namespace: &Namespace| {
+    let right = |namespace: &Namespace, verb| {
         let namespace = Some(namespace.clone());
-        Right { namespace, group: "", resource: Referent::Secret.plural(), name: None, verb: "create" }
+        Right { namespace, group: "", resource: Referent::Secret.plural(), name: None, verb }
     };
-    namespaces.iter().map(create).collect()
+    namespaces.iter().flat_map(|namespace| ["create", "get"].map(|verb| right(namespace, verb))).collect()
 }
 
 /// The API group of a kind; empty for the core.
@@ -138,7 +146,7 @@ mod tests {
 
     #[test]
     fn rules_grant_what_they_list_and_what_their_stars_stand_for() {
-        let rights = needed(&"prod".parse().unwrap(), &"tidegate".parse().unwrap(), &BTreeSet::new(), Projection::Off);
+        let rights = needed(&"prod".parse().unwrap(), &"tidegate".parse().unwrap(), &Caps::default(), Projection::Off);
         let said: Vec<String> = rights.iter().map(ToString::to_string).collect();
         let [list, watch, create, get, update, identity] = rights.as_slice() else { panic!("{said:?}") };
         assert_eq!(said[3], "get leases.coordination.k8s.io/tidegate-prod");

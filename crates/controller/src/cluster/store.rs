@@ -78,7 +78,7 @@ pub(super) struct Space {
 
 impl Space {
     /// Nothing known yet of these kinds.
-    pub(super) fn new(cluster_uid: &str, kinds: &[Kind]) -> Self {
+    pub(super) fn new(cluster_uid: &str, kinds: &BTreeSet<Kind>) -> Self {
         let unwatched = Kind::ALL.iter().copied().filter(|kind| !kinds.contains(kind)).collect();
         let live = LiveState { cluster_uid: cluster_uid.to_owned(), unwatched, ..LiveState::default() };
         let sights = kinds.iter().map(|&kind| (kind, Sight::Unasked)).collect();
@@ -235,7 +235,7 @@ mod tests {
     }
 
     fn space() -> Space {
-        let mut space = Space::new("c", &[Kind::ConfigMap]);
+        let mut space = Space::new("c", &BTreeSet::from([Kind::ConfigMap]));
         assert_eq!(space.see(Kind::ConfigMap, Sight::Open), Change::Yes);
         space
     }
@@ -319,7 +319,7 @@ mod tests {
     fn sights_add_up_to_what_may_be_concluded() {
         let (then, later) = (Instant::now(), Instant::now() + Duration::from_secs(9));
         let lost = |since, why: &str| Sight::Lost { since, why: why.to_owned() };
-        let mut space = Space::new("c", &[Kind::ConfigMap, Kind::HttpRoute]);
+        let mut space = Space::new("c", &BTreeSet::from([Kind::ConfigMap, Kind::HttpRoute]));
         let note = |space: &mut Space, kind, sight| {
             let _ = space.see(kind, sight);
             space.observed()

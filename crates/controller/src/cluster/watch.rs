@@ -22,7 +22,7 @@ use crate::workload::live::Expects;
 use futures::StreamExt;
 use kube::core::WatchEvent;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
@@ -55,9 +55,9 @@ pub struct Watches {
 
 impl Watches {
     /// Starts to watch these kinds in these namespaces, and the brake. `notify` is told of each change; our own writes
-    /// that come back are none.
+    /// that come back are none. Other kinds are not looked at: who has objects of them holds.
     #[must_use]
-    pub fn start(cluster: &Cluster, namespaces: &[Namespace], kinds: &[Kind], notify: &Arc<Notify>) -> Self {
+    pub fn start(cluster: &Cluster, namespaces: &[Namespace], kinds: &BTreeSet<Kind>, notify: &Arc<Notify>) -> Self {
         let mut tasks = JoinSet::new();
         let lists = Arc::new(Semaphore::new(LISTS));
         let mut watch = |kind, namespace: &Namespace, only, space: &Arc<Mutex<Space>>| {
@@ -65,7 +65,7 @@ impl Watches {
             let (notify, lists) = (notify.clone(), lists.clone());
             tasks.spawn(Watch { cluster, kind, namespace, only, space, notify, lists, page: PAGE, tries: 0 }.follow());
         };
-        let home = Arc::new(Mutex::new(Space::new(cluster.uid(), &[Kind::ConfigMap])));
+        let home = Arc::new(Mutex::new(Space::new(cluster.uid(), &BTreeSet::from([Kind::ConfigMap]))));
         watch(Kind::ConfigMap, cluster.home(), Some(BRAKE), &home);
         let mut spaces = BTreeMap::new();
         for namespace in namespaces {
@@ -327,7 +327,7 @@ mod tests {
 
     /// Follows one watch of ConfigMaps until `met`; what was asked meanwhile, `limit` and `timeoutSeconds` left out.
     async fn follow(fake: &Fake, met: impl Fn(Observed) -> bool) -> Vec<String> {
-        let (space, notify) = (Arc::new(Mutex::new(Space::new("c", &[Kind::ConfigMap]))), Arc::new(Notify::new()));
+        let (space, notify) = (Arc::new(Mutex::new(Space::new("c", &BTreeSet::from([Kind::ConfigMap])))), Arc::new(Notify::new()));
         let watch = Watch {
             cluster: fake.cluster().await,
             kind: Kind::ConfigMap,
@@ -455,5 +455,25 @@ mod tests {
         // 12 tries double from 0.1 s to 300 s, at least half of each; 8 more take between 150 s and 300 s.
         let hour = Duration::from_secs(3_600);
         assert!(start.elapsed() > Duration::from_secs(8 * 150) && start.elapsed() < hour, "{:?}", start.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn x_18_kinds_that_are_left_out_are_not_asked_for_and_who_needs_them_waits() {
+        let mut fake = Fake::answering([page(&[], "5", ""), page(&[], "5", "")]);
+        for _ in 0..20 {
+            fake = fake.then(200, "");
+        }
+        let (cluster, notify) = (fake.cluster().await, Arc::new(Notify::new()));
+        let namespace: Namespace = "shop".parse().unwrap();
+        let kinds = BTreeSet::from([Kind::ConfigMap]);
+        let watches = Watches::start(&cluster, std::slice::from_ref(&namespace), &kinds, &notify);
+        let live = loop {
+            if let Observed::Ready(live) = watches.snapshot(&namespace) {
+                break live;
+            }
+            notify.notified().await;
+        };
+        assert!(live.unwatched.contains(&Kind::Ingress) && !live.unwatched.contains(&Kind::ConfigMap), "{live:?}");
+        assert!(fake.asked().iter().all(|asked| asked.line.contains("/configmaps")), "{:?}", fake.asked());
     }
 }

@@ -12,6 +12,7 @@ mod measured;
 mod phases;
 mod pods;
 mod primary;
+pub mod reach;
 mod route;
 mod scale;
 mod service;
@@ -29,9 +30,8 @@ use super::files::RepoPath;
 use super::ids::{Namespace, ObjectName};
 use super::object::{Kind, ObjectRef};
 use super::set::{Item, Items};
-use super::yaml::{Content, Node};
+use super::yaml::Node;
 use super::{load, policy::Policy, raw};
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the names of the candidate's copies end in (design §7).
@@ -126,8 +126,7 @@ fn meaning(case: &Case<'_>, policy: Option<&Policy>, findings: &mut Findings) {
     findings.errors.extend(windows(case, policy));
     findings.errors.extend(jobs::check(case));
     findings.errors.extend(case.items.values().flat_map(protected));
-    findings.errors.extend(case.items.values().flat_map(|item| cross_namespace(case, item)));
-    findings.errors.extend(case.of_kind(Kind::Service).filter_map(|item| service::beyond(case, item)));
+    reach::check(case, policy, findings);
     let kind = case.spec.target.kind;
     let target = match case.require("/spec/target/name", kind.kind(), &case.spec.target.name) {
         Ok(target) => target,
@@ -186,30 +185,4 @@ fn protected(item: &Item) -> Option<Diagnostic> {
         item.error("/metadata/name", Code::ProtectedTarget, found, "objects of your own")
             .help("names that start with tidegate- are kept for the controller")
     })
-}
-
-/// References to other namespaces: a rollout never reaches beyond its own (a Gateway may be anywhere).
-fn cross_namespace(case: &Case<'_>, item: &Item) -> Vec<Diagnostic> {
-    let Some(root) = item.object.reference().kind.facts().references else { return Vec::new() };
-    let mut found = Vec::new();
-    let mut open: Vec<&Node> = item.node.at(root).into_iter().collect();
-    while let Some(node) = open.pop() {
-        open.extend(node.items());
-        for (key, child) in node.entries() {
-            let foreign = key.text == "namespace"
-                && !matches!(&child.content, Content::Scalar(Value::String(own)) if own == case.namespace.as_str())
-                && child.content != Content::Scalar(Value::Null);
-            if foreign {
-                let expected = format!("the rollout's namespace {}", case.namespace);
-                found.push(item.source.at(
-                    child.mark,
-                    Code::CrossNamespace,
-                    "a reference to another namespace",
-                    expected,
-                ));
-            }
-            open.push(child);
-        }
-    }
-    found
 }

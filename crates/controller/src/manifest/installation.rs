@@ -47,6 +47,8 @@ pub struct Installation {
     pub caps: Caps,
     /// Whether each rollout is shown as an object of Kubernetes.
     pub projection: raw::Projection,
+    /// The address that hears webhooks, if there is a secret for them.
+    pub webhook_address: String,
 }
 
 /// Who answers the questions of checks.
@@ -156,19 +158,17 @@ impl Caps {
         self.namespaces.is_empty() || self.namespaces.contains(namespace)
     }
 
-    /// Whether sets may hold that kind.
+    /// Whether sets, or what stands before steps, may be of that kind.
     #[must_use]
     pub fn allows_kind(&self, kind: Kind) -> bool {
         self.kinds.is_empty() || self.kinds.contains(&kind)
     }
 
-    /// The kinds that are watched: those that may be written, and those that are only read.
+    /// The kinds that are read in the namespaces: those that may be written, and what is read in any case.
     #[must_use]
-    pub fn watched(&self) -> Vec<Kind> {
-        // Pods of any set may name a ConfigMap or a ServiceAccount.
-        let read = [Kind::ConfigMap, Kind::ServiceAccount];
-        let is_read = |kind: Kind| read.contains(&kind) || kind != Kind::Job && !Kind::MANIFEST.contains(&kind);
-        Kind::ALL.iter().copied().filter(|&kind| self.allows_kind(kind) || is_read(kind)).collect()
+    pub fn watched(&self) -> BTreeSet<Kind> {
+        let reads = |kind: &Kind| Kind::READ.contains(kind) || self.allows_kind(*kind);
+        Kind::ALL.iter().copied().filter(reads).collect()
     }
 
     /// The namespaces; empty for all.
@@ -185,16 +185,17 @@ impl Caps {
 pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnostic>> {
     let parsed = yaml::parse(name, bytes, Dialect::Own);
     let raw: raw::Installation = schema::read(&parsed)?;
-    let raw::InstallationSpec { instance, repository, signing, clusters, providers, caps, projection } = raw.spec;
+    let raw::InstallationSpec { instance, repository, signing, clusters, providers, caps, projection, report } =
+        raw.spec;
     let mut found = Vec::new();
     let mut at = |pointer: &str, code, what: &str, expected: &str| {
         let mark = parsed.documents.first().map(|root| root.locate(pointer)).unwrap_or_default();
         found.push(parsed.source.at(mark, code, what, expected));
     };
     let reached = reached(clusters, &mut at);
-    if let Some(kind) = caps.kinds.iter().find(|kind| !Kind::MANIFEST.contains(kind)) {
+    if let Some(kind) = caps.kinds.iter().find(|kind| !Kind::MANIFEST.contains(kind) && **kind != Kind::Job) {
         let what = format!("objects of kind {kind} are never managed");
-        at("/spec/caps/kinds", Code::KindNotAllowed, &what, "kinds that may stand in a set");
+        at("/spec/caps/kinds", Code::KindNotAllowed, &what, "kinds that may stand in a set, or Job");
     }
     let url = match git_url(&repository.url) {
         Ok(url) => url,
@@ -219,21 +220,34 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
         return Err(found);
     }
     let signing = signing.map(|raw::Signing { key_file, trusted }| Signing { key_file: key_file.into(), trusted });
-    let repository = Repository {
+    let repository = followed(repository, url, ssh, forge);
+    let caps = Caps::new(caps.namespaces, caps.kinds).with(Teams::on(repository.forge.as_ref()));
+    Ok(Installation {
+        instance,
+        repository,
+        signing,
+        clusters: reached,
+        providers: answering,
+        caps,
+        projection,
+        webhook_address: report.webhook,
+    })
+}
+
+fn followed(raw: raw::Repository, url: Url, ssh: Option<SshFiles>, forge: Option<PullHost>) -> Repository {
+    Repository {
         url,
         ssh,
-        branch: repository.branch,
-        poll: Duration::from_secs(repository.poll.as_secs().max(1)),
-        credentials_file: repository.credentials_file.map(PathBuf::from),
-        webhook_secret_file: repository.webhook_secret_file.map(PathBuf::from),
-        signers_file: repository.allowed_signers_file.map(PathBuf::from),
-        keyring_file: repository.keyring_file.map(PathBuf::from),
+        branch: raw.branch,
+        poll: Duration::from_secs(raw.poll.as_secs().max(1)),
+        credentials_file: raw.credentials_file.map(PathBuf::from),
+        webhook_secret_file: raw.webhook_secret_file.map(PathBuf::from),
+        signers_file: raw.allowed_signers_file.map(PathBuf::from),
+        keyring_file: raw.keyring_file.map(PathBuf::from),
         forge,
-        pinned: repository.forge.repository_id,
-        feedback: repository.forge.feedback,
-    };
-    let caps = Caps::new(caps.namespaces, caps.kinds).with(Teams::on(repository.forge.as_ref()));
-    Ok(Installation { instance, repository, signing, clusters: reached, providers: answering, caps, projection })
+        pinned: raw.forge.repository_id,
+        feedback: raw.forge.feedback,
+    }
 }
 
 /// The clusters that can be reached; `wrong` is told of the others.
@@ -262,7 +276,7 @@ fn reached(
 
 #[cfg(test)]
 mod tests {
-    use super::{ClusterConfig, Code, Provider, check_branch, check_url, parse};
+    use super::{ClusterConfig, Code, Kind, Provider, check_branch, check_url, parse};
 
     const GOOD: &str = "\
 apiVersion: tidegate.io/v1alpha1
@@ -282,6 +296,33 @@ spec:
         assert_eq!(installation.clusters.values().next(), Some(&ClusterConfig::InCluster));
         assert!(installation.caps.allows_namespace(&"shop".parse().unwrap()));
         assert!(!installation.caps.allows_namespace(&"blog".parse().unwrap()));
+        assert_eq!(installation.webhook_address, "0.0.0.0:8081");
+    }
+
+    #[test]
+    fn x_18_kinds_that_may_be_written_are_read_and_so_is_what_pods_depend_on() {
+        let with = |kinds: &str| {
+            let text = GOOD.replace("kinds: []", &format!("kinds: [{kinds}]"));
+            parse(&"installation.yaml".parse().unwrap(), text.as_bytes()).map(|found| found.caps.watched())
+        };
+        assert_eq!(with("").unwrap().len(), Kind::ALL.len());
+        let few = [Kind::Deployment, Kind::Job].into_iter().chain(Kind::READ.iter().copied()).collect();
+        assert_eq!(with("Deployment, Job").unwrap(), few);
+        assert_eq!(with("Deployment, Pod").unwrap_err()[0].code, Code::KindNotAllowed);
+    }
+
+    #[test]
+    fn webhooks_are_heard_at_an_address_and_a_port() {
+        let with = |address: &str| {
+            let text = format!("{GOOD}  report: {{webhook: \"{address}\"}}\n");
+            parse(&"installation.yaml".parse().unwrap(), text.as_bytes()).map(|found| found.webhook_address)
+        };
+        for good in ["127.0.0.1:0", "[::]:8081"] {
+            assert_eq!(with(good).unwrap(), good);
+        }
+        for bad in ["", "8081", ":8081", "localhost:8081", "0.0.0.0:", "http://0.0.0.0:8081", "::8081"] {
+            assert_eq!(with(bad).unwrap_err()[0].code, Code::Schema, "{bad}");
+        }
     }
 
     #[test]

@@ -15,9 +15,10 @@ use super::files::{Entry, Files, RepoPath};
 use super::ids::{BlobId, ClusterName, Namespace, RolloutId};
 use super::installation::Caps;
 use super::job::{self, Jobs};
-use super::object::ObjectRef;
+use super::object::{Kind, ObjectRef};
 use super::policy::{self, Policy};
 use super::set::{self, Item, Items, SetFiles};
+use super::tracked::Track;
 use super::yaml::{self, Dialect, Node, Parsed};
 use super::{raw, schema};
 use std::collections::{BTreeMap, BTreeSet};
@@ -266,6 +267,16 @@ impl Judged {
         findings.errors.extend(jobs.wrong.iter().cloned());
         let all = items.values().chain(jobs.items.values());
         findings.errors.extend(all.filter_map(|item| capped(item, caps)));
+        if raw.spec.target.track != Track::default() && !caps.allows_kind(Kind::ConfigMap) {
+            let found =
+                "this installation manages no objects of kind ConfigMap, and each copy of what is tracked has one";
+            findings.errors.push(draft.at(
+                "/spec/target/track",
+                Code::NotPermitted,
+                found,
+                "kinds that its caps allow",
+            ));
+        }
         findings.warnings.extend(listed.ignored.iter().filter_map(|path| Some(unread(path, files.get(path)?))));
         self.target = case.target().map(|item| item.object.reference().clone());
         self.route = route(&self.id, &raw.spec);

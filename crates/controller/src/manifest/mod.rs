@@ -7,6 +7,7 @@
 pub mod affinity;
 pub mod canonical;
 mod check;
+pub use check::reach;
 pub mod cookie;
 pub mod criterion;
 pub mod cron;

@@ -38,8 +38,6 @@ pub struct Facts {
     pub mappings: &'static [&'static str],
     /// Where the labels stand that it selects pods by, as a JSON pointer.
     pub pods: Option<&'static str>,
-    /// Below which pointer it names objects of its own namespace only.
-    pub references: Option<&'static str>,
     /// The path of the list or map that is one field for the API server, and ours as a whole; empty if there is none that matters.
     pub whole: &'static [&'static str],
     /// What of it a posture is made of, as the API server names fields in a conflict: there what Git says is the most that may be.
@@ -55,8 +53,7 @@ pub enum Origin {
     Custom,
 }
 
-const PLAIN: Facts =
-    Facts { origin: Origin::BuiltIn, mappings: &[], pods: None, references: None, whole: &[], posture: &[] };
+const PLAIN: Facts = Facts { origin: Origin::BuiltIn, mappings: &[], pods: None, whole: &[], posture: &[] };
 
 macro_rules! kinds {
     ($($name:ident: $text:literal, $api:literal, $plural:literal, $facts:expr;)*) => {
@@ -104,7 +101,7 @@ macro_rules! kinds {
 // The one place that says what a kind is. What else names kinds says what is peculiar to one of them.
 kinds! {
     ConfigMap: "ConfigMap", "v1", "configmaps", PLAIN;
-    ServiceAccount: "ServiceAccount", "v1", "serviceaccounts", Facts { references: Some("/secrets"), ..PLAIN };
+    ServiceAccount: "ServiceAccount", "v1", "serviceaccounts", PLAIN;
     Deployment: "Deployment", "apps/v1", "deployments", Facts {
         mappings: &["/spec", "/spec/selector", "/spec/template", "/spec/template/metadata", "/spec/template/spec"],
         pods: Some("/spec/selector/matchLabels"),
@@ -149,7 +146,6 @@ kinds! {
     GrpcRoute: "GRPCRoute", "gateway.networking.k8s.io/v1", "grpcroutes", Facts {
         origin: Origin::Custom,
         mappings: &["/spec"],
-        references: Some("/spec/rules"),
         whole: &["spec", "rules"],
         posture: &[".spec.rules"],
         ..PLAIN
@@ -157,7 +153,6 @@ kinds! {
     HttpRoute: "HTTPRoute", "gateway.networking.k8s.io/v1", "httproutes", Facts {
         origin: Origin::Custom,
         mappings: &["/spec"],
-        references: Some("/spec/rules"),
         whole: &["spec", "rules"],
         posture: &[".spec.rules"],
         ..PLAIN
@@ -170,7 +165,6 @@ kinds! {
     IngressRoute: "IngressRoute", "traefik.io/v1alpha1", "ingressroutes", Facts {
         origin: Origin::Custom,
         mappings: &["/spec"],
-        references: Some("/spec/routes"),
         whole: &["spec", "routes"],
         posture: &[".spec.routes"],
         ..PLAIN
@@ -178,7 +172,6 @@ kinds! {
     TraefikService: "TraefikService", "traefik.io/v1alpha1", "traefikservices", Facts {
         origin: Origin::Custom,
         mappings: &["/spec"],
-        references: Some("/spec"),
         whole: &["spec", "weighted", "services"],
         posture: &[".spec.weighted.services"],
         ..PLAIN
@@ -186,7 +179,6 @@ kinds! {
     VirtualService: "VirtualService", "networking.istio.io/v1", "virtualservices", Facts {
         origin: Origin::Custom,
         mappings: &["/spec"],
-        references: Some("/spec/http"),
         whole: &["spec", "http"],
         posture: &[".spec.http"],
         ..PLAIN
@@ -221,6 +213,10 @@ impl Kind {
         Self::IngressRoute,
         Self::VirtualService,
     ];
+
+    /// The kinds that are read whatever sets may hold: what pods refer to, pods, who receives requests, and who may send them.
+    pub const READ: &'static [Self] =
+        &[Self::ConfigMap, Self::ServiceAccount, Self::EndpointSlice, Self::Pod, Self::NetworkPolicy];
 
     /// The kinds of [`Kind::MANIFEST`] that make pods of a template.
     pub const WORKLOADS: &'static [Self] = &[Self::Deployment, Self::StatefulSet, Self::DaemonSet];

@@ -6,7 +6,7 @@ use super::duration::Span;
 use super::files::RepoPath;
 use super::ids::{ClusterName, Namespace, ScheduleName, TenantName};
 use super::proof::{ApprovalRule, By};
-use super::raw::{Floors, Trust};
+use super::raw::{Floors, Permission, Trust};
 use super::team::{Approver, Team, Teams};
 use super::yaml::{self, Dialect, Node, Parsed};
 use super::{raw, schema};
@@ -47,6 +47,8 @@ pub struct Tenant {
     pub trust: Trust,
     /// What no rollout of it goes below.
     pub floors: Floors,
+    /// What its content may reach of what is refused otherwise; none where the policy does not say, and people are warned.
+    pub allow: Option<BTreeSet<Permission>>,
 }
 
 impl Tenant {
@@ -133,17 +135,19 @@ pub fn parse_under(path: &RepoPath, bytes: &[u8], teams: &Teams) -> Result<Polic
         return Err(found);
     }
     let raw::PolicySpec { tenants, windows, freezes, limits } = raw.spec;
-    let tenant = |raw::Tenant { path, namespaces, clusters, approvers, approvals, trust, floors }: raw::Tenant| {
-        clusters.into_iter().next().map(|cluster| Tenant {
-            path,
-            namespaces,
-            cluster,
-            approvers,
-            approvals,
-            trust,
-            floors,
-        })
-    };
+    let tenant =
+        |raw::Tenant { path, namespaces, clusters, approvers, approvals, trust, floors, allow }: raw::Tenant| {
+            clusters.into_iter().next().map(|cluster| Tenant {
+                path,
+                namespaces,
+                cluster,
+                approvers,
+                approvals,
+                trust,
+                floors,
+                allow,
+            })
+        };
     let freeze = |raw::Freeze { cron, duration, zone, tenants }: raw::Freeze| {
         Some(Freeze { schedule: schedule(raw::Schedule { cron, duration, zone })?, tenants })
     };

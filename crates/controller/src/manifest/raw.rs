@@ -22,7 +22,7 @@ pub use installation::{
     App, Caps, Cluster, Feedback, Forge, ForgeKind, InCluster, InstallationSpec, Projection, Prometheus, Provider,
     Repository, Signing, Ssh, Webhook,
 };
-pub use policy::{Floors, Freeze, ImageName, Limits, PolicySpec, Schedule, Tenant, Trust};
+pub use policy::{Floors, Freeze, ImageName, Limits, Permission, PolicySpec, Schedule, Tenant, Trust};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

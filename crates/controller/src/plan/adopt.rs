@@ -13,7 +13,7 @@ use crate::record::posture::Posture;
 use crate::record::state::RoleName;
 use crate::workload::compare;
 use crate::workload::inplace::{self, RenderError, Rendered};
-use crate::workload::live::WriteOutcome;
+use crate::workload::live::{LiveState, WriteOutcome};
 use crate::workload::managers::{CLIENT_SIDE, FLAGGER};
 use crate::workload::routers::{self, nginx};
 use crate::workload::{layouts, owned};
@@ -153,7 +153,7 @@ pub fn first_sight(context: &Context<'_>, posture: &Posture, against: Against) -
     let all = inplace::render(posture, &context.facts())?;
     for (reference, rendered) in &all {
         if context.live.missing.contains(&reference.kind) {
-            waits.push(Wait::new(Reason::CrdMissing, format!("the cluster does not serve {}", reference.kind)));
+            waits.push(Wait::new(Reason::CrdMissing, LiveState::unserved(reference.kind)));
             continue;
         }
         let live = context.live.get(reference);

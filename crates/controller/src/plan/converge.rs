@@ -17,7 +17,7 @@ use crate::record::state::RoleName;
 use crate::rules::{Rule, holds};
 use crate::workload::inplace::{self, RenderError, Rendered};
 use crate::workload::kinds::{daemon, shared, stateful};
-use crate::workload::live::Expects;
+use crate::workload::live::{Expects, LiveState};
 use crate::workload::overlap::{self, Overlap};
 use crate::workload::readiness::{self, Available, Readiness};
 use crate::workload::{compare, tracked};
@@ -147,7 +147,7 @@ impl<'a> Pass<'a> {
     fn blocked(&mut self) -> bool {
         for reference in self.rendered.keys() {
             if self.context.live.missing.contains(&reference.kind) {
-                let why = format!("the cluster does not serve {}", reference.kind);
+                let why = LiveState::unserved(reference.kind);
                 self.out.waits.push(Wait::new(Reason::CrdMissing, why));
             }
             if let Some(live) = self.context.live.get(reference) {

@@ -32,6 +32,7 @@ use crate::record::state::{Phase, Position, Pull, Rest, RoleName, Route, Run, Se
 use crate::record::text::plain;
 use crate::rules::{Rule, holds};
 use crate::workload::inplace;
+use crate::workload::live::LiveState;
 use std::sync::Arc;
 
 /// A run that has not entered its first step: nothing of it is in the cluster.
@@ -107,7 +108,7 @@ fn dry_runs(draft: &mut Draft<'_>, plan: &Plan, run: &Run, steps: &[Step]) -> Re
         }
         for rendered in rendered.values().filter(|r| r.role == wanted) {
             if context.live.missing.contains(&rendered.object.reference().kind) {
-                let why = format!("the cluster does not serve {}", rendered.object.reference().kind);
+                let why = LiveState::unserved(rendered.object.reference().kind);
                 waits.push(Wait::new(Reason::CrdMissing, why));
                 continue;
             }

@@ -96,9 +96,9 @@ fn looked_up(draft: &mut Draft<'_>, since: Time, one: &Reference) -> Seen {
         return Seen::Asked;
     };
     let seen = match presence {
-        Presence::There(_) => return Seen::There,
+        // What may not be asked is for the kubelet to tell: the right is not needed for anything else.
+        Presence::There(_) | Presence::Forbidden(_) => return Seen::There,
         Presence::Absent => Seen::Lacking(Reason::ReferenceMissing, NOWHERE.to_owned()),
-        Presence::Forbidden(why) => Seen::Lacking(Reason::Forbidden, format!("cannot be looked up: {}", plain(&why))),
         Presence::Unknown(why) => Seen::Lacking(Reason::Retrying, format!("could not be looked up: {}", plain(&why))),
     };
     if draft.now() >= at + AGAIN {

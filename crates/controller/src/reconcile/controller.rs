@@ -71,7 +71,7 @@ pub async fn run(installation: Installation, options: Options, cache: &Path) -> 
     // Until the signals are taken nothing was done that would have to be ended, and one ends the process.
     let front = Front::open(options.listen, &installation).await?;
     let world = match options.once {
-        Once::No => Backends::await_connection(&installation, cache, &front.readiness).await?,
+        Once::No => Backends::await_connection(&installation, cache).await?,
         Once::Yes { .. } => Backends::connect(&installation, cache).await?,
     };
     let stop = CancellationToken::new();

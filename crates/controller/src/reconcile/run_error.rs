@@ -48,6 +48,11 @@ pub enum RunError {
         #[source]
         source: std::io::Error,
     },
+    /// The address to hear webhooks at.
+    #[error(
+        "report.webhook of the installation is {0:?}; write an address and a port up to 65535, such as 0.0.0.0:8081"
+    )]
+    WebhookAddress(String),
     /// The process cannot be told to stop.
     #[error("failed to listen for signals: {0}")]
     Signals(#[source] std::io::Error),

@@ -14,7 +14,6 @@ use crate::forge::host::{HttpTransport, Pass};
 use crate::git::{CommitSigning, RemoteConfig, SshIdentity, Store};
 use crate::manifest::ids::ClusterName;
 use crate::manifest::installation::{self, Installation};
-use crate::report::server::ServerReadiness;
 use crate::sign::SigningKey;
 use secrecy::zeroize::Zeroizing;
 use std::path::Path;
@@ -65,11 +64,7 @@ impl Backends {
     ///
     /// # Errors
     /// When waiting does not help.
-    pub async fn await_connection(
-        installation: &Installation,
-        cache: &Path,
-        readiness: &ServerReadiness,
-    ) -> Result<Self, RunError> {
+    pub async fn await_connection(installation: &Installation, cache: &Path) -> Result<Self, RunError> {
         let mut told = String::new();
         loop {
             match Self::connect(installation, cache).await {
@@ -77,7 +72,6 @@ impl Backends {
                     let why = error.to_string();
                     if why != told {
                         tracing::error!(why, "the cluster cannot be reached: tries again every {} s", AGAIN.as_secs());
-                        readiness.cluster_away(&why);
                         told = why;
                     }
                     sleep(AGAIN).await;

@@ -1,5 +1,5 @@
-//! Who is connected to the process's own web server. A part of it may be led outside (`/webhook`), and the kubelet asks at the same
-//! port whether the process lives: so whoever says nothing, or half of something, keeps nobody else out (attack 72).
+//! Who is connected to the process's own web servers. The one that hears webhooks may be led outside, and the kubelet asks the other
+//! whether the process lives: so whoever says nothing, or half of something, keeps nobody else out (attack 72).
 
 use axum::Router;
 use axum::serve::Listener;

@@ -1,4 +1,5 @@
-//! The process's own web server: health and metrics, read-only, no secrets, no profiles (attack 73).
+//! The process's own web server: health and metrics, read-only, no secrets, no profiles (attack 73). What is missing is said in
+//! three fixed sentences: why is in the log, which not everybody can read who reaches a port.
 
 use super::connections;
 use super::metrics::{CONTENT_TYPE, Metrics};
@@ -9,8 +10,8 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::TcpListener;
 
 /// What has to be true before this process counts as ready. Clones share it.
@@ -24,10 +25,7 @@ struct Flags {
     lease: AtomicBool,
     watches: AtomicBool,
     source: AtomicBool,
-    /// Why the cluster could not be reached at the start.
-    cluster_away: Mutex<Option<String>>,
-    /// Why Git cannot be reached now.
-    git_away: Mutex<Option<String>>,
+    git_away: AtomicBool,
 }
 
 impl ServerReadiness {
@@ -46,37 +44,21 @@ impl ServerReadiness {
         self.inner.source.store(true, Ordering::Relaxed);
     }
 
-    /// The cluster cannot be reached yet.
-    pub fn cluster_away(&self, why: &str) {
-        *lock(&self.inner.cluster_away) = Some(why.to_owned());
-    }
-
     /// How the last request to Git went. Who was ready stays so: what goes back needs no Git.
     pub fn git(&self, git: &Git) {
-        *lock(&self.inner.git_away) = git.trouble().map(|wait| wait.message);
+        self.inner.git_away.store(git.trouble().is_some(), Ordering::Relaxed);
     }
 
     /// What is missing, in words; empty when ready.
-    #[must_use]
-    pub fn missing(&self) -> Vec<String> {
-        let Flags { lease, watches, source, cluster_away, git_away } = &*self.inner;
+    fn missing(&self) -> Vec<&'static str> {
+        let Flags { lease, watches, source, git_away: _ } = &*self.inner;
         let parts = [
-            (lease, "it is not known who leads", None),
-            (watches, "the cluster was not listed yet", Some(cluster_away)),
-            (source, "main was not read yet", Some(git_away)),
+            (lease, "it is not known who leads"),
+            (watches, "the cluster was not listed yet"),
+            (source, "main was not read yet"),
         ];
-        let missing = parts.into_iter().filter(|(flag, ..)| !flag.load(Ordering::Relaxed));
-        missing
-            .map(|(_, what, why)| match why.and_then(|why| lock(why).clone()) {
-                Some(why) => format!("{what}: {why}"),
-                None => what.to_owned(),
-            })
-            .collect()
+        parts.into_iter().filter(|(flag, _)| !flag.load(Ordering::Relaxed)).map(|(_, what)| what).collect()
     }
-}
-
-fn lock(why: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
-    why.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[derive(Clone)]
@@ -85,9 +67,14 @@ struct Shown {
     readiness: ServerReadiness,
 }
 
-/// Serves until the process ends, and what is given besides.
-pub async fn serve(listener: TcpListener, metrics: Metrics, readiness: ServerReadiness, besides: Router) -> Infallible {
-    connections::answer(listener, router(metrics, readiness).merge(besides)).await
+/// Serves numbers and health until the process ends.
+pub async fn serve(listener: TcpListener, metrics: Metrics, readiness: ServerReadiness) -> Infallible {
+    alone(listener, router(metrics, readiness)).await
+}
+
+/// Serves that, and nothing else, until the process ends.
+pub async fn alone(listener: TcpListener, app: Router) -> Infallible {
+    connections::answer(listener, app).await
 }
 
 fn router(metrics: Metrics, readiness: ServerReadiness) -> Router {
@@ -101,8 +88,8 @@ fn router(metrics: Metrics, readiness: ServerReadiness) -> Router {
 async fn readyz(State(shown): State<Shown>) -> impl IntoResponse {
     let missing = shown.readiness.missing();
     if missing.is_empty() {
-        let away = lock(&shown.readiness.inner.git_away).as_ref().map(|why| format!("Git is away: {why}\n"));
-        (StatusCode::OK, format!("ok\n{}", away.unwrap_or_default()))
+        let away = shown.readiness.inner.git_away.load(Ordering::Relaxed);
+        (StatusCode::OK, if away { "ok\nGit is away\n" } else { "ok\n" }.to_owned())
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, format!("{}\n", missing.join("\n")))
     }
@@ -129,7 +116,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_is_ready_when_everything_was_seen_once() {
+    async fn attack_73_it_is_ready_when_everything_was_seen_once_and_never_says_why_not() {
         let readiness = ServerReadiness::default();
         let router = router(Metrics::new(), readiness.clone());
         assert_eq!(ask(&router, "/healthz").await.0, 200);
@@ -138,11 +125,11 @@ mod tests {
         readiness.lease_known();
         readiness.watches_synced();
         assert_eq!(ask(&router, "/readyz").await.2, "main was not read yet\n");
-        readiness.git(&Git::Away("no credentials".to_owned()));
-        assert_eq!(ask(&router, "/readyz").await.2, "main was not read yet: no credentials\n");
+        readiness.git(&Git::Away("failed to ask https://git.internal.test/shop.git: 401".to_owned()));
+        assert_eq!(ask(&router, "/readyz").await.2, "main was not read yet\n");
         readiness.source_read();
         let (status, _, body) = ask(&router, "/readyz").await;
-        assert_eq!((status, body.as_str()), (200, "ok\nGit is away: no credentials\n"));
+        assert_eq!((status, body.as_str()), (200, "ok\nGit is away\n"));
         readiness.git(&Git::Fresh);
         assert_eq!(ask(&router, "/readyz").await.2, "ok\n");
     }

@@ -21,6 +21,12 @@ pub struct LiveState {
 }
 
 impl LiveState {
+    /// Why nothing is done with objects of one of the kinds that are missing.
+    #[must_use]
+    pub fn unserved(kind: Kind) -> String {
+        format!("the cluster does not serve {kind}")
+    }
+
     /// The object of that name.
     #[must_use]
     pub fn get(&self, reference: &ObjectRef) -> Option<&Object> {

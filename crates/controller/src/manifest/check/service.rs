@@ -56,24 +56,6 @@ fn leads_somewhere(target: &Item) -> Option<Diagnostic> {
     })
 }
 
-/// An alias that leads where no manifest may: into another namespace, or to whatever runs beside the proxy.
-pub(super) fn beyond(case: &Case<'_>, service: &Item) -> Option<Diagnostic> {
-    let name = service.object.text("/spec/externalName")?.trim_end_matches('.').to_ascii_lowercase();
-    let inside = name.strip_suffix(".cluster.local").unwrap_or(&name);
-    let mut labels = inside.rsplit('.');
-    let what = match (labels.next(), labels.next()) {
-        (Some("localhost"), _) => "this alias leads to whatever runs beside the proxy",
-        (Some("svc" | "pod"), namespace) if namespace != Some(case.namespace.as_str()) => {
-            "a reference to another namespace"
-        }
-        (Some("svc" | "pod"), _) => return None,
-        _ if inside.len() < name.len() => "a reference to another namespace",
-        _ => return None,
-    };
-    let expected = format!("a name outside of the cluster, or of the rollout's namespace {}", case.namespace);
-    Some(service.error("/spec/externalName", Code::CrossNamespace, what, expected))
-}
-
 /// Pods that would change with the promotion were never the ones that were tried out.
 fn pods_behind<'a>(case: &'a Case<'_>, target: &'a Item) -> impl Iterator<Item = Diagnostic> + 'a {
     let selector =

@@ -33,6 +33,30 @@ pub struct InstallationSpec {
     #[serde(default)]
     #[schemars(with = "bool")]
     pub projection: Projection,
+    /// Where the process is told, and tells, beside the address of its numbers and its health.
+    #[serde(default)]
+    pub report: Report,
+}
+
+/// Where the process is told, and tells, beside the address of its numbers and its health.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Report {
+    /// The address that hears the webhooks of the Git host, such as `0.0.0.0:8081` or `[::]:8081`, and nothing else. Nobody listens
+    /// there without `repository.webhookSecretFile`.
+    #[serde(default = "default_webhook")]
+    #[schemars(extend("pattern" = r"^(\[[0-9A-Fa-f:.]+\]|[0-9.]+):[0-9]{1,5}$"))]
+    pub webhook: String,
+}
+
+fn default_webhook() -> String {
+    "0.0.0.0:8081".to_owned()
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        Self { webhook: default_webhook() }
+    }
 }
 
 /// Whether each rollout is shown as an object of Kubernetes.
@@ -287,7 +311,8 @@ pub struct Caps {
     /// The namespaces. Empty: those of the policy.
     #[serde(default)]
     pub namespaces: BTreeSet<Namespace>,
-    /// The kinds of objects that a set may hold. Empty: all that tidegate manages.
+    /// The kinds of objects that a set may hold, and Job for what stands before steps. No other is written, or watched for what
+    /// rollouts have. Empty: all that tidegate manages.
     #[serde(default)]
     pub kinds: BTreeSet<Kind>,
 }

@@ -7,6 +7,7 @@ use crate::manifest::team::Approver;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 /// What operations allows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -51,6 +52,55 @@ pub struct Tenant {
     /// What each of its rollouts has to keep to: one that goes below starts no run.
     #[serde(default)]
     pub floors: Floors,
+    /// What its content may reach beyond its own namespaces, of all that is refused otherwise; `[]` for nothing. Left out, it is warned of
+    /// what would be refused, until the next release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "BTreeSet<Permission>")]
+    pub allow: Option<BTreeSet<Permission>>,
+}
+
+/// What content may reach only where the policy says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Permission {
+    /// Directories of the node, mounted by pods.
+    HostPath,
+    /// Configuration for the proxy of all, and addresses that it asks, by annotations of an Ingress.
+    Snippets,
+    /// Addresses that the cluster takes for a Service.
+    #[serde(rename = "externalIPs")]
+    ExternalIps,
+    /// A role at the cloud's provider, by annotations of a ServiceAccount or of pods.
+    CloudIdentity,
+    /// Pods beyond the baseline of the Pod Security Standards, but for directories of the node.
+    Privileged,
+    /// Triggers of a ScaledObject that ask at an address.
+    Triggers,
+}
+
+impl Permission {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::HostPath, Self::Snippets, Self::ExternalIps, Self::CloudIdentity, Self::Privileged, Self::Triggers];
+
+    /// As the policy has it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::HostPath => "hostPath",
+            Self::Snippets => "snippets",
+            Self::ExternalIps => "externalIPs",
+            Self::CloudIdentity => "cloudIdentity",
+            Self::Privileged => "privileged",
+            Self::Triggers => "triggers",
+        }
+    }
+}
+
+impl fmt::Display for Permission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 /// What no rollout of a tenant goes below.
@@ -184,5 +234,24 @@ fn default_max_concurrent_runs() -> u32 {
 impl Default for Limits {
     fn default() -> Self {
         Self { max_deletions: default_max_deletions(), max_concurrent_runs: default_max_concurrent_runs() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn permissions_are_told_as_they_are_written() {
+        for permission in Permission::ALL {
+            assert_eq!(serde_json::to_value(permission).unwrap(), permission.to_string());
+        }
+    }
+
+    /// With the release after 0.1 a tenant without `allow` may reach nothing: `check::reach::judge` refuses then what it warns of, and
+    /// this test goes.
+    #[test]
+    fn what_warns_is_refused_from_0_2_on() {
+        assert!(env!("CARGO_PKG_VERSION").starts_with("0.1."), "a tenant without allow is one with allow: [] now");
     }
 }

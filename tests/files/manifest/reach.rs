@@ -1,0 +1,233 @@
+//! What content may reach: each line of the table refuses what it is about, and lets it be where the policy says so.
+
+use crate::tree::{PODINFO_SET, POLICY, Tree, codes};
+use std::collections::BTreeSet;
+use tidegate::manifest::diagnostic::Code;
+use tidegate::manifest::reach;
+
+/// What is appended to the manifests, with a line of the table that it is about: its kinds, and its place.
+struct Reach {
+    kinds: &'static str,
+    place: &'static str,
+    text: String,
+}
+
+fn of(kinds: &'static str, place: &'static str, text: impl Into<String>) -> Reach {
+    Reach { kinds, place, text: text.into() }
+}
+
+/// A Deployment beside the target, with this in its pods' metadata, its pods and their container.
+fn pods(place: &'static str, metadata: &str, pods: &str, container: &str) -> Reach {
+    let text = format!(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: aside}}\nspec:\n  replicas: 1\n  selector: {{matchLabels: {{app: aside}}}}\n  \
+         template:\n    metadata: {{labels: {{app: aside}}{metadata}}}\n    \
+         spec: {{{pods}containers: [{{name: main, image: \"example.test/aside:1\"{container}}}]}}\n"
+    );
+    of("pods", place, text)
+}
+
+/// A container with that security context.
+fn confined(place: &'static str, context: &str) -> Reach {
+    pods(place, "", "", &format!(", securityContext: {{{context}}}"))
+}
+
+fn object(api: &str, kind: &str, metadata: &str, spec: &str) -> String {
+    format!("apiVersion: {api}\nkind: {kind}\nmetadata: {{name: aside{metadata}}}\n{spec}\n")
+}
+
+fn ingress(place: &'static str, annotation: &str) -> Reach {
+    let metadata = format!(", annotations: {{nginx.ingress.kubernetes.io/{annotation}}}");
+    let spec = "spec: {defaultBackend: {service: {name: podinfo, port: {number: 80}}}}";
+    of("Ingress", place, object("networking.k8s.io/v1", "Ingress", &metadata, spec))
+}
+
+const ISTIO: &str = "networking.istio.io/v1";
+const TRAEFIK: &str = "traefik.io/v1alpha1";
+const GATEWAY: &str = "gateway.networking.k8s.io/v1";
+const MESH: &str = "VirtualService DestinationRule";
+const IDENTITY: &str = "metadata annotations|labels \
+                        eks.amazonaws.com/*|iam.gke.io/*|azure.workload.identity/*|iam.amazonaws.com/*|aadpodidbinding";
+
+fn of_pods() -> Vec<Reach> {
+    let armour = "metadata annotations container.apparmor.security.beta.kubernetes.io/*";
+    vec![
+        pods("spec hostNetwork|hostPID|hostIPC", "", "hostIPC: true, ", ""),
+        pods("spec volumes * hostPath", "", "volumes: [{name: a, hostPath: {path: /var}}], ", ""),
+        confined("spec ** privileged|hostProcess", "privileged: true"),
+        confined("spec ** capabilities add *", "capabilities: {add: [NET_ADMIN]}"),
+        confined("spec ** procMount", "procMount: Unmasked"),
+        confined("spec ** seccompProfile|appArmorProfile type", "seccompProfile: {type: Unconfined}"),
+        pods(armour, ", annotations: {container.apparmor.security.beta.kubernetes.io/main: unconfined}", "", ""),
+        confined("spec ** seLinuxOptions type", "seLinuxOptions: {type: spc_t}"),
+        confined("spec ** seLinuxOptions user|role", "seLinuxOptions: {role: sysadm_r}"),
+        pods(
+            "spec securityContext sysctls * name",
+            "",
+            "securityContext: {sysctls: [{name: kernel.msgmax, value: \"1\"}]}, ",
+            "",
+        ),
+        pods("spec ** ports * hostPort", "", "", ", ports: [{containerPort: 80, hostPort: 80}]"),
+        pods("spec ** httpGet|tcpSocket host", "", "", ", livenessProbe: {tcpSocket: {port: 80, host: 192.0.2.1}}"),
+        pods(IDENTITY, ", annotations: {iam.amazonaws.com/role: admin}", "", ""),
+    ]
+}
+
+fn routes(kind: &'static str, kinds: &'static str, place: &'static str, spec: &str) -> Reach {
+    let api = if kind.starts_with("Ing") || kind.starts_with("Tra") { TRAEFIK } else { ISTIO };
+    of(kinds, place, object(api, kind, "", &format!("spec: {{{spec}}}")))
+}
+
+/// An IngressRoute that leads to a Service said so, with more beside.
+fn leads(place: &'static str, service: &str, more: &str) -> Reach {
+    let spec =
+        format!("{more}routes: [{{match: Host(`a.example.org`), kind: Rule, services: [{{{service}, port: 80}}]}}]");
+    routes("IngressRoute", "IngressRoute", place, &spec)
+}
+
+fn of_routes() -> Vec<Reach> {
+    let backend = "spec: {rules: [{backendRefs: [{name: web, namespace: blog, port: 80}]}]}";
+    let delegate = "hosts: [a.example.org], http: [{delegate: {name: x, namespace: blog}}]";
+    let (route, foreign) = ("VirtualService", "hosts: [web.blog.svc], http: [{route: [{destination: {host: aside}}]}]");
+    let (shares, both) = ("TraefikService", "IngressRoute TraefikService");
+    vec![
+        of("HTTPRoute GRPCRoute", "spec rules ** namespace", object(GATEWAY, "GRPCRoute", "", backend)),
+        routes(route, route, "spec http ** namespace", delegate),
+        routes("DestinationRule", MESH, "spec ** host", "host: web.blog.svc.cluster.local"),
+        routes("DestinationRule", MESH, "spec exportTo *", "host: aside, exportTo: [blog]"),
+        routes(route, route, "spec hosts *", foreign),
+        leads("spec routes ** namespace", "name: web, namespace: blog", ""),
+        leads("spec tls ** namespace", "name: aside", "tls: {options: {name: x, namespace: blog}}, "),
+        routes(shares, shares, "spec ** namespace", "weighted: {services: [{name: web, namespace: blog, port: 80}]}"),
+        routes(shares, both, "spec ** name|serversTransport", "weighted: {services: [{name: api@internal, port: 80}]}"),
+    ]
+}
+
+fn of_others() -> Vec<Reach> {
+    let account = |metadata: &str, more: &str| object("v1", "ServiceAccount", metadata, more);
+    let service = |spec: &str| object("v1", "Service", "", &format!("spec: {{{spec}}}"));
+    let leading = |more: &str| service(&format!("selector: {{app: podinfo}}, ports: [{{port: 80}}], {more}"));
+    let trigger = "{type: kafka, metadata: {bootstrapServers: 'a:1', topic: t, consumerGroup: g}}";
+    let scaled = format!("spec: {{scaleTargetRef: {{name: other}}, triggers: [{trigger}]}}");
+    vec![
+        of("ServiceAccount", IDENTITY, account(", annotations: {iam.gke.io/gcp-service-account: a@b.example}", "")),
+        of("ServiceAccount", "secrets ** namespace", account("", "secrets: [{name: x, namespace: blog}]")),
+        of("Service", "spec externalName", service("type: ExternalName, externalName: web.blog.svc")),
+        of("Service", "spec externalIPs *", leading("externalIPs: [192.0.2.1]")),
+        of("Service", "spec loadBalancerIP", leading("loadBalancerIP: 192.0.2.1")),
+        ingress("metadata annotations *snippet*", "server-snippet: 'return 418;'"),
+        ingress(
+            "metadata annotations */auth-url|*/auth-signin|*/auth-tls-error-page|*/mirror-target|*/mirror-host",
+            "mirror-target: http://192.0.2.1",
+        ),
+        ingress(
+            "metadata annotations */auth-secret|*/auth-tls-secret|*/proxy-ssl-secret|*/secure-verify-ca-secret|\
+             */auth-proxy-set-headers|*/custom-headers|*/fastcgi-params-configmap",
+            "auth-tls-secret: blog/ca",
+        ),
+        of("ScaledObject", "spec triggers * type", object("keda.sh/v1alpha1", "ScaledObject", "", &scaled)),
+    ]
+}
+
+/// The example with that beside the target, and a policy that says this of its tenants.
+fn tree(reach: &Reach, allow: &str) -> Tree {
+    let mut tree = Tree::example();
+    tree.append(PODINFO_SET, &format!("---\n{}", reach.text));
+    let policy = tree.text(POLICY).replace("      allow: []\n", allow);
+    tree.put(POLICY, policy);
+    tree
+}
+
+/// What is said of it: errors, and warnings with these codes.
+fn said(tree: &Tree) -> (Vec<String>, Vec<String>) {
+    let loaded = tree.load();
+    let text = |found: &tidegate::manifest::diagnostic::Diagnostic| format!("{} {}", found.code, found.found);
+    let reaches = |code: Code| matches!(code, Code::NotPermitted | Code::CrossNamespace);
+    let warnings = loaded.warnings.iter().filter(|warning| reaches(warning.code)).map(text).collect();
+    (loaded.errors().into_iter().map(text).collect(), warnings)
+}
+
+#[test]
+fn attack_105_107_108_109_110_each_line_of_the_table_refuses_what_it_is_about() {
+    let lines: BTreeSet<(&str, &str)> = reach::told().map(|[kinds, place, ..]| (kinds, place)).collect();
+    let all = || of_pods().into_iter().chain(of_others()).chain(of_routes());
+    assert_eq!(all().map(|reach| (reach.kinds, reach.place)).collect::<BTreeSet<_>>(), lines);
+    for reach in all() {
+        let [.., who] =
+            reach::told().find(|[kinds, place, ..]| (*kinds, *place) == (reach.kinds, reach.place)).unwrap();
+        let (refused, warned) = said(&tree(&reach, "      allow: []\n"));
+        assert!(refused.len() == 1 && warned.is_empty(), "{}: {refused:?} {warned:?}", reach.text);
+        let code = if ["never", "nobody"].contains(&who) { "CrossNamespace " } else { "NotPermitted " };
+        assert!(refused[0].starts_with(code), "{}: {refused:?}", reach.text);
+        // Where the policy does not say, the same is a warning, but for what was refused ever since.
+        let open = said(&tree(&reach, ""));
+        let expected = if who == "never" { (refused.clone(), vec![]) } else { (vec![], refused.clone()) };
+        assert_eq!(open, expected, "{}", reach.text);
+        let everything = "      allow: [hostPath, snippets, externalIPs, cloudIdentity, privileged, triggers]\n";
+        let allowed = said(&tree(&reach, everything));
+        let expected = if code.starts_with("Cross") { refused.clone() } else { vec![] };
+        assert_eq!(allowed, (expected, vec![]), "{}", reach.text);
+        if code.starts_with("Not") {
+            assert_eq!(said(&tree(&reach, &format!("      allow: [{who}]\n"))).0, [""; 0], "{}", reach.text);
+            let other = if who == "triggers" { "snippets" } else { "triggers" };
+            assert_eq!(said(&tree(&reach, &format!("      allow: [{other}]\n"))).0, refused, "{}", reach.text);
+        }
+    }
+}
+
+#[test]
+fn what_reaches_nothing_is_fine_however_it_is_written() {
+    let fine = [
+        pods("", "", "hostNetwork: false, hostPID: null, ", ", ports: [{containerPort: 80, hostPort: 0}]"),
+        confined(
+            "",
+            "privileged: false, procMount: Default, capabilities: {add: [CHOWN], drop: [ALL]}, seLinuxOptions: {type: container_t, user: \"\"}, seccompProfile: {type: RuntimeDefault}",
+        ),
+        pods(
+            "",
+            "",
+            "",
+            ", livenessProbe: {httpGet: {port: 80, path: /, host: \"\"}}, lifecycle: {preStop: {exec: {command: [a]}}}",
+        ),
+        ingress("", "auth-secret: users"),
+        ingress("", "auth-secret: shop/users"),
+        of(
+            "",
+            "",
+            object(
+                "v1",
+                "Service",
+                "",
+                "spec: {selector: {app: podinfo}, ports: [{port: 80}], externalIPs: [], loadBalancerIP: \"\"}",
+            ),
+        ),
+        of("", "", object(ISTIO, "DestinationRule", "", "spec: {host: podinfo.shop, exportTo: [., '~', shop]}")),
+        of("", "", object(ISTIO, "DestinationRule", "", "spec: {host: api.example.org}")),
+        of(
+            "",
+            "",
+            object(
+                "keda.sh/v1alpha1",
+                "ScaledObject",
+                "",
+                "spec: {scaleTargetRef: {name: other}, triggers: [{type: cpu, metricType: Utilization, metadata: {value: '50'}}]}",
+            ),
+        ),
+    ];
+    for reach in fine {
+        assert_eq!(said(&tree(&reach, "      allow: []\n")), (vec![], vec![]), "{}", reach.text);
+    }
+}
+
+#[test]
+fn what_is_expected_names_the_tenant_and_what_it_lacks() {
+    let of = |allow| {
+        let loaded = tree(&pods("", "", "hostPID: true, ", ""), allow).load();
+        let found = loaded.errors().into_iter().chain(&loaded.warnings).next().unwrap();
+        (found.expected.clone(), found.help.clone())
+    };
+    let expected = "one of false, or privileged in allow of the tenant shop in tidegate.yaml".to_owned();
+    assert_eq!(of("      allow: []\n"), (expected.clone(), None));
+    let (told, help) = of("");
+    assert!(told == expected && help.unwrap().contains("next release"));
+    assert_eq!(codes(&Tree::example().load(), "shop/podinfo"), []);
+}
