@@ -144,6 +144,7 @@ scenarios! {
     first_sight_is_suspended
     first_sight_refused
     first_sight_waits_for_pods
+    flaps
     foreign_applier
     foreign_words
     former_content
@@ -187,6 +188,7 @@ scenarios! {
     no_data_fails
     no_revert_wanted
     no_status_yet
+    not_ready_in_the_bake
     object_leaves_the_set
     offered
     offered_on_gitlab
@@ -249,6 +251,7 @@ scenarios! {
     service_target_fails
     session_affinity
     smuggled
+    soak_while_not_ready
     spoiled
     squashed
     squashed_on_gitlab

@@ -11,6 +11,7 @@ use super::jobs::{self, Way};
 use super::procedure::{self, Stage, Step, observed};
 use super::report::{Reason, Wait};
 use super::retreat;
+use super::unready::{self, Unready};
 use crate::manifest::desired::{By, Plan, Router};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{Percent, StepName};
@@ -44,11 +45,14 @@ pub fn forward(draft: &mut Draft<'_>) {
     let step = &steps[at];
     let soaking = procedure::soaking(&plan, &run, step, &position.clock, draft.now(), &draft.input.gaps);
     let soak = soaking.as_ref().map_or_else(|over| Soak::Over(*over), |_| Soak::Running);
+    let converged = draft.converge(&plan, &step.posture, manner(step, &position));
+    let left = (&converged, soaking.as_ref().ok());
     let seen = Seen {
-        converged: draft.converge(&plan, &step.posture, manner(step, &position)),
         measured: checks::measure(draft, &plan, &run, step, &position, soak),
         tried: jobs::failed(draft, &plan, &run, steps.get(at + 1)),
+        unready: unready::look(&draft.context(&plan, None, None), &run, step, &position, left),
         soaking: soaking.ok(),
+        converged,
     };
     draft.note_met(&step.posture, &seen.converged);
     draft.questions.extend(seen.measured.questions.iter().cloned());
@@ -104,6 +108,7 @@ struct Seen {
     /// Why the Job before the next step speaks against the version.
     tried: Option<String>,
     soaking: Option<Wait>,
+    unready: Unready,
 }
 
 /// What evidence against going on comes to.
@@ -121,7 +126,7 @@ fn turn_back(
     run: &Run,
     step: &Step,
     position: &Position,
-    Seen { converged, measured, tried, soaking: _ }: &Seen,
+    Seen { converged, measured, tried, soaking: _, unready }: &Seen,
 ) -> Option<Judgement> {
     let context = draft.context(plan, None, None);
     if step.name.as_str() == "retire" {
@@ -151,7 +156,7 @@ fn turn_back(
         return Some(Judgement::Back(Turn::failed(why.clone())));
     }
     let unheard = converged.barred.as_ref().or(measured.unanswered.as_ref());
-    if let Some(turn) = gone.or_else(|| unheard.cloned().map(Turn::unmeasured)) {
+    if let Some(turn) = gone.or_else(|| unheard.cloned().map(Turn::unmeasured)).or_else(|| unready.turn.clone()) {
         return Some(Judgement::Back(turn));
     }
     let ready = exposure::ready(&context);
@@ -229,10 +234,12 @@ fn go_on(
     steps: &[Step],
     at: usize,
     position: &Position,
-    Seen { converged, measured, tried: _, soaking }: Seen,
+    Seen { mut converged, measured, tried: _, soaking, unready }: Seen,
 ) {
     let (step, next) = (&steps[at], steps.get(at + 1));
+    let position = &unready::noted(draft, position, &unready);
     draft.waits.extend(converged.drifted.clone());
+    converged.waits = unready::told(position, converged.waits);
     if !converged.reached {
         wake_at_deadline(draft, plan, position, &converged);
         if let Some(why) = gone(draft, plan, step, &converged)
@@ -257,8 +264,8 @@ fn go_on(
         draft.wake(draft.now());
         return;
     }
-    if let Some(wait) = soaking {
-        draft.waits.push(wait);
+    if soaking.is_some() {
+        draft.waits.extend(if position.clock.failing { converged.waits } else { soaking.into_iter().collect() });
         tell_gates(draft, plan, run, next);
         return;
     }

@@ -39,6 +39,7 @@ pub mod retreat;
 pub mod rollback;
 pub mod terminate;
 pub mod tracked;
+pub mod unready;
 pub mod versions;
 
 #[cfg(test)]

@@ -292,17 +292,25 @@ pub fn soaking(
         }
         Stage::Progressing | Stage::Promoting => "it stays exposed",
     };
-    let message = format!("{}: {what}, {} of {need}", step.name, whole(counted));
+    let message = format!("{}: {what}, {} of {need}{}", step.name, whole(counted), not_counted(clock));
     Ok(Wait::new(Reason::Soak, message).since(exposed).until(now + left))
 }
 
+/// The time that is no part of a soak, as pods that have served were not ready.
+fn not_counted(StepClock { unready, .. }: &StepClock) -> String {
+    if unready.is_zero() { String::new() } else { format!(", without {unready} in which it was not ready") }
+}
+
 /// The clock of a step that is seen reached, if that is news: in force for the first time, or again. The time in between is
-/// no part of the soak, nor is the one in which the route settles again.
+/// no part of the soak, nor is the one in which the route settles again. What of it is a pod's that is not ready ends by itself.
 #[must_use]
 pub fn reached(plan: &Plan, step: &Step, clock: &StepClock, now: Time, gaps: &[(Time, Time)]) -> Option<StepClock> {
     let Some(lost) = clock.lost else {
         return clock.exposed.is_none().then_some(StepClock { exposed: Some(now), ..*clock });
     };
+    if clock.failing {
+        return None;
+    }
     // A part of a second counts as lost.
     let away = observed(lost, now, gaps).as_secs() + 1 + settle(plan, step);
     Some(StepClock { lost: None, away: Span::from_secs(clock.away.as_secs() + away), ..*clock })

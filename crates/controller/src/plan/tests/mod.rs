@@ -37,5 +37,6 @@ mod service;
 mod shown;
 mod taken;
 mod tracked;
+mod unready;
 mod versioned;
 mod world;
