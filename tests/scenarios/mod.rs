@@ -135,6 +135,8 @@ scenarios! {
     denied_by_a_file
     denied_by_deletion
     direct_change
+    direct_change_at_promote
+    direct_change_in_a_run
     drift
     equal_pods
     failed_on_the_candidate
@@ -226,6 +228,7 @@ scenarios! {
     removed_after_a_failure
     removed_at_rest
     removed_during_a_run
+    replicas_mid_run
     request_is_merged_as_another
     replaced_after_its_review
     replaced_after_its_review_on_gitlab

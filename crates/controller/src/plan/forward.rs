@@ -1,5 +1,6 @@
 //! An open run on its way: where it stands, whether it goes on, waits or goes back.
 
+use super::along::{self, TakenAlong};
 use super::back::{self, Superseding, Turn};
 use super::checks::{self, Measured, Soak};
 use super::context::Context;
@@ -16,7 +17,7 @@ use crate::manifest::desired::{By, Plan, Router};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{Percent, StepName};
 use crate::record::history;
-use crate::record::posture::Posture;
+use crate::record::posture::{Directly, Posture};
 use crate::record::state::{
     Outcome, Phase, Position, Promoted, Rest, RoleName, Route, Run, Serving, SetSource, StepClock, Then,
 };
@@ -71,7 +72,18 @@ pub fn forward(draft: &mut Draft<'_>) {
         return;
     }
     seen.measured.next.into_iter().for_each(|next| draft.wake(next));
+    let barred = match along::take(draft, &plan, &run, Some(step)) {
+        TakenAlong::Recorded => {
+            draft.waits.extend(seen.converged.drifted.into_iter().chain(seen.converged.waits));
+            tell_gates(draft, &plan, &run, steps.get(at + 1));
+            return;
+        }
+        TakenAlong::Nothing => Vec::new(),
+        TakenAlong::Barred(waits) => waits,
+    };
     go_on(draft, &plan, &run, &steps, at, &position, seen);
+    let untold: Vec<Wait> = barred.into_iter().filter(|wait| !draft.waits.contains(wait)).collect();
+    draft.waits.extend(untold);
 }
 
 /// How a step's posture is met.
@@ -385,15 +397,19 @@ fn promote(draft: &mut Draft<'_>, run: &Run) {
     // A rollback brings back what main had before, and the record knows where.
     let source = (run.route != Route::Rollback).then(|| run.source.clone());
     let source = source.zip(run.path.clone()).map(|(commit, path)| SetSource { commit, path });
+    let set = draft.input.sets.get(&run.to);
+    let served =
+        run.along.as_ref().map(|along| along.source.clone()).filter(|_| source.is_some()).or_else(|| source.clone());
     draft.state.promoted = Some(Promoted {
         set: run.to.clone(),
-        revision: run.revision.clone(),
+        revision: set.map_or(&run.revision, |set| &set.revision).clone(),
         pods: run.pods.clone(),
         label,
         run: run.id.clone(),
-        commit: source.as_ref().map(|source| source.commit.clone()),
-        path: source.as_ref().map(|source| source.path.clone()),
+        commit: served.as_ref().map(|source| source.commit.clone()),
+        path: served.map(|source| source.path),
         decided: source,
+        directly: Directly::new(),
         at: draft.now(),
     });
 }

@@ -3,6 +3,7 @@
 pub mod action;
 pub mod adopt;
 pub mod adoption;
+pub mod along;
 pub mod back;
 pub mod bootstrap;
 pub mod checks;

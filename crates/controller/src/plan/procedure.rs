@@ -5,7 +5,7 @@ use crate::gate::approval;
 use crate::manifest::desired::{By, Expose, Gates, HeaderMatch, Plan, Preview, Rollout, Set, TargetKind};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{CheckName, Percent, RunId, StepName};
-use crate::record::posture::{Naming, Posture, Role, Size, Split};
+use crate::record::posture::{Directly, Naming, Posture, Role, Size, Split};
 use crate::record::state::{Phase, Position, Promoted, RoleName, Route, Run, StepClock, Time};
 use crate::rules::{Rule, holds};
 use chrono::TimeDelta;
@@ -70,13 +70,14 @@ impl Roles {
     /// and from *retire* on the new one.
     #[must_use]
     pub fn of(run: &Run, promoted: Option<&Promoted>, baseline: u32, naming: Naming) -> Self {
-        let old = promoted.filter(|p| p.set == run.from).and_then(|p| p.label.clone());
+        let served = promoted.filter(|p| p.set == run.from);
+        let (old, directly) = served.map(|p| (p.label.clone(), p.directly.clone())).unwrap_or_default();
         // Equal pods keep the label that they have, so that no pod restarts.
         let same = promoted.filter(|p| run.route == Route::Plain && p.pods == run.pods);
         let new = same.map_or_else(|| Some(run.pods.clone()), |p| p.label.clone());
         Self {
-            old: Role { set: run.from.clone(), size: Size::Declared, pods: old },
-            new: Role { set: run.to.clone(), size: Size::Declared, pods: new },
+            old: Role { set: run.from.clone(), size: Size::Declared, pods: old, directly },
+            new: Role { set: run.to.clone(), size: Size::Declared, pods: new, directly: Directly::new() },
             baseline,
             naming,
             run: Some(run.id.clone()),

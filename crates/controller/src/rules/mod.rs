@@ -41,6 +41,8 @@ pub enum Rule {
     Checks,
     /// No decision that lowers waits for an exposure to rise first.
     LowerAtOnce,
+    /// What main changes directly takes no run back.
+    Along,
     /// A soak is time in which the version was good.
     GoodTime,
 }

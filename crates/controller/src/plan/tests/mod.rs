@@ -2,6 +2,7 @@
 
 mod adoption;
 mod affinity;
+mod along;
 mod asked;
 mod barred;
 mod behaviour;
