@@ -151,7 +151,7 @@ pub(crate) fn now() -> Time {
 /// The record of a rollout at rest on what main wants.
 pub(crate) fn steady(view: &GitView, rollout: &Rollout, seq: u64) -> RolloutState {
     let Rollout { id, path, set, .. } = rollout;
-    let role = Role { set: set.id.clone(), size: Size::Declared, pods: None };
+    let role = Role { set: set.id.clone(), size: Size::Declared, pods: None, directly: BTreeMap::new() };
     let posture = Posture { stable: role, candidate: None, split: Split::stable(), naming: Naming::default() };
     let writer = writer();
     let cluster = ClusterState { uid: writer.cluster_uid.clone(), posture, inventory: Vec::new() };
@@ -174,6 +174,7 @@ pub(crate) fn steady(view: &GitView, rollout: &Rollout, seq: u64) -> RolloutStat
             commit: None,
             path: None,
             decided: None,
+            directly: BTreeMap::new(),
             run,
             at,
         }),

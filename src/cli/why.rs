@@ -276,7 +276,7 @@ fn waiting(wait: &WaitView, now: Time, ink: Ink) -> String {
 }
 
 fn past(run: &PastRun, now: Time, ink: Ink) -> String {
-    let PastRun { run, revision, outcome, why, started, ended, from: _, names: _, stable: _, to: _ } = run;
+    let PastRun { run, revision, outcome, why, started, ended, from: _, names: _, stable: _, to: _, began: _ } = run;
     let paint: ui::Paint = match outcome {
         Outcome::Promoted => Ink::good,
         Outcome::Failed | Outcome::Aborted | Outcome::RolledBack => Ink::bad,

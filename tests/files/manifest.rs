@@ -4,6 +4,7 @@ mod daemon;
 mod fields;
 mod jobs;
 mod layouts;
+mod lists;
 mod measured;
 mod mistakes;
 mod others;

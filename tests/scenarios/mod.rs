@@ -135,6 +135,8 @@ scenarios! {
     denied_by_a_file
     denied_by_deletion
     direct_change
+    direct_change_at_promote
+    direct_change_in_a_run
     drift
     equal_pods
     failed_on_the_candidate
@@ -144,6 +146,7 @@ scenarios! {
     first_sight_is_suspended
     first_sight_refused
     first_sight_waits_for_pods
+    flaps
     foreign_applier
     foreign_words
     former_content
@@ -188,6 +191,7 @@ scenarios! {
     no_data_fails
     no_revert_wanted
     no_status_yet
+    not_ready_in_the_bake
     object_leaves_the_set
     offered
     offered_on_gitlab
@@ -225,6 +229,7 @@ scenarios! {
     removed_after_a_failure
     removed_at_rest
     removed_during_a_run
+    replicas_mid_run
     request_is_merged_as_another
     replaced_after_its_review
     replaced_after_its_review_on_gitlab
@@ -250,6 +255,7 @@ scenarios! {
     service_target_fails
     session_affinity
     smuggled
+    soak_while_not_ready
     spoiled
     squashed
     squashed_on_gitlab

@@ -22,7 +22,7 @@ pub(super) async fn warning(
     let open = state.run.as_ref().filter(|_| asks).zip(record.plan.as_ref());
     let Some(((run, plan), person)) = open.zip(person) else { return Ok(None) };
     let from = repository.pinned_files(&state.metadata, &run.from).await?;
-    let to = repository.pinned_files(&state.metadata, &run.to).await?;
+    let to = repository.pinned_files(&state.metadata, run.began()).await?;
     // What cannot be read is told by whoever reads it to use it.
     let (Ok(from), Ok(to)) = (from, to) else { return Ok(None) };
     let Some(version) = proof::of_run(state, run, [&from, &to], &plan.jobs) else { return Ok(None) };

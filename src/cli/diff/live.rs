@@ -42,6 +42,7 @@ pub(super) async fn differences(
     let facts = InPlaceFacts {
         plan,
         base,
+        directly: state.directly(base),
         sets: &sets,
         live: &live,
         baseline,

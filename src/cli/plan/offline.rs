@@ -26,6 +26,8 @@ pub(super) struct PinnedSets {
     pub(super) promoted: Option<Result<Set, String>>,
     /// What the last run tried, if it went back.
     pub(super) tried: Option<Set>,
+    /// What the open run began with.
+    pub(super) brought: Option<Set>,
 }
 
 /// What would happen, from the files and the record.
@@ -42,6 +44,9 @@ pub(super) async fn plan(loaded: &Loaded, repository: &Repository, now: Time) ->
         }
         if let Some(past) = history::taken_back(state) {
             sets.tried = repository.pinned(id, &past.to, target, state).await?.ok();
+        }
+        if let Some(run) = &state.run {
+            sets.brought = repository.pinned(id, run.began(), target, state).await?.ok();
         }
     }
     let tip: String = repository.state_tip()?.as_str().chars().take(8).collect();
@@ -78,8 +83,9 @@ fn known<'a>(
     let promoted = pinned.and_then(|sets| sets.promoted.as_ref());
     let promoted = promoted.map(|promoted| promoted.as_ref().map_err(String::as_str));
     let tried = pinned.and_then(|sets| sets.tried.as_ref());
+    let brought = pinned.and_then(|sets| sets.brought.as_ref());
     Some(match record? {
-        Ok(Record { state, plan }) => Ok(KnownRecord { state, plan: plan.as_ref(), promoted, tried }),
+        Ok(Record { state, plan }) => Ok(KnownRecord { state, plan: plan.as_ref(), promoted, tried, brought }),
         Err(why) => Err(why),
     })
 }

@@ -84,7 +84,7 @@ fn plan(loaded: &Loaded, record: Record) -> PlanView {
 fn compared(loaded: &Loaded, record: Record, tried: Option<Set>) -> PlanView {
     let (_, set) = at_rest();
     let records = Records::from([(podinfo(), Ok(record))]);
-    let pinned = Pinned::from([(podinfo(), PinnedSets { promoted: Some(Ok(set)), tried })]);
+    let pinned = Pinned::from([(podinfo(), PinnedSets { promoted: Some(Ok(set)), tried, brought: None })]);
     let mut plan = planned(loaded, &records, &pinned, "the record of prod at cdcdcdcd", states::now());
     plan.rollouts.retain(|planned| planned.rollout == "shop/podinfo");
     plan

@@ -71,6 +71,9 @@ pub struct Plan {
     pub on_failure: OnFailure,
     /// How long a workload may take to become ready.
     pub progress_deadline: Span,
+    /// How much of a soak pods that have served may not be ready, again and again, in percent.
+    #[serde(default = "usual_max_unready", skip_serializing_if = "is_usual_max_unready")]
+    pub max_unready: Percent,
     /// What has to hold, by the names that steps use.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub checks: BTreeMap<CheckName, Check>,
@@ -80,6 +83,16 @@ pub struct Plan {
     /// The Jobs that stand before steps, as their files beside the rollout's hold them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub jobs: BTreeMap<RepoPath, Value>,
+}
+
+/// How much of a soak pods may usually be without being ready.
+#[must_use]
+pub fn usual_max_unready() -> Percent {
+    Percent::FIFTH
+}
+
+fn is_usual_max_unready(percent: &Percent) -> bool {
+    *percent == usual_max_unready()
 }
 
 /// What is rolled out.

@@ -245,8 +245,8 @@ pub struct SourceText {
     text: String,
     /// Where each line starts, in bytes.
     starts: Vec<usize>,
-    /// Nothing of it may be quoted.
-    silent: bool,
+    /// The lines that may not be quoted, in the order of the file.
+    silent: Vec<Range<usize>>,
 }
 
 /// The most mistakes that are told of one file: nobody mends more at a time, and a hostile file could have a million.
@@ -257,13 +257,20 @@ impl SourceText {
     #[must_use]
     pub fn new(path: RepoPath, text: String) -> Self {
         let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
-        Self { path, text, starts, silent: false }
+        Self { path, text, starts, silent: Vec::new() }
     }
 
-    /// The same file, of which no line is ever quoted: what stands beside a mistake may be a secret.
+    /// The same file, of which these lines, in its order, are never quoted: what stands beside a mistake may be a secret.
     #[must_use]
-    pub fn silent(self) -> Self {
-        Self { silent: true, ..self }
+    pub fn silent(self, lines: Vec<Range<usize>>) -> Self {
+        Self { silent: lines, ..self }
+    }
+
+    /// Whether a line is never quoted.
+    #[must_use]
+    pub fn is_silent(&self, line: usize) -> bool {
+        let begun = self.silent.partition_point(|lines| lines.start <= line);
+        self.silent[..begun].last().is_some_and(|lines| lines.contains(&line))
     }
 
     /// Its path.
@@ -309,7 +316,8 @@ impl SourceText {
     #[must_use]
     pub fn at(&self, mark: Mark, code: Code, found: impl Into<String>, expected: impl Into<String>) -> Diagnostic {
         let line = self.line(mark.line);
-        let source: String = if self.silent { String::new() } else { line.chars().take(LONGEST).collect() };
+        let source: String =
+            if self.is_silent(mark.line) { String::new() } else { line.chars().take(LONGEST).collect() };
         Diagnostic {
             line: mark.line,
             column: mark.column,

@@ -272,6 +272,8 @@ pub struct Percent(u8);
 impl Percent {
     /// Nothing.
     pub const ZERO: Self = Self(0);
+    /// A fifth.
+    pub const FIFTH: Self = Self(20);
     /// All.
     pub const ALL: Self = Self(100);
 

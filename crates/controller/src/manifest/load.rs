@@ -418,6 +418,7 @@ fn plan(spec: &raw::RolloutSpec, jobs: &Jobs) -> Option<Plan> {
         promotion: Promotion { before: expand::gates(before), bake: *bake, checks: checks.clone() },
         on_failure: OnFailure { revert: spec.on_failure.revert },
         progress_deadline: spec.progress_deadline,
+        max_unready: spec.max_unready,
         checks: known,
         hooks: spec.hooks.clone(),
         jobs: jobs.values(),

@@ -10,7 +10,7 @@ mod traefik;
 
 use super::desired::{
     Approval, Bound, HeaderValue, Layout, OnAway, OnNoData, Preview, Revert, SessionAffinity, TargetKind, Track,
-    WebhookCall,
+    WebhookCall, usual_max_unready,
 };
 use super::duration::Span;
 use super::files::RepoPath;
@@ -135,6 +135,10 @@ pub struct RolloutSpec {
     /// How long a workload may take to become ready.
     #[serde(default = "default_progress_deadline")]
     pub progress_deadline: Span,
+    /// How much of a soak pods that have served may not be ready, again and again, in percent. The longest of these times is left
+    /// out; it may last for `progressDeadline`. None of them counts as soak.
+    #[serde(default = "usual_max_unready")]
+    pub max_unready: Percent,
     /// Bars entry to new steps. Retreats and upkeep go on.
     #[serde(default)]
     pub suspend: bool,

@@ -1,5 +1,6 @@
 //! Sets: the exact manifests of one version, read from the files that a rollout lists or from a pinned copy.
 
+mod documents;
 mod list;
 
 pub(super) use list::unreadable;
@@ -176,15 +177,12 @@ pub(super) fn read_kinds(
     for (relative, (_, bytes)) in files.iter().filter(|(path, _)| path.as_str() != tracked::FILE) {
         let full = base.and_then(|dir| format!("{dir}/{relative}").parse().ok()).unwrap_or_else(|| relative.clone());
         let mut parsed = yaml::parse(&full, bytes, Dialect::Kubernetes);
-        let has_secret = parsed.source.text().contains("Secret");
-        if has_secret {
-            parsed.source = parsed.source.silent();
-        }
+        let secret = documents::secret(&parsed);
+        parsed.source = parsed.source.silent(secret);
+        // What the YAML reader has found quotes its line already.
+        let told = parsed.diagnostics.iter_mut().filter(|told| parsed.source.is_silent(told.line));
+        told.for_each(|diagnostic| diagnostic.source.clear());
         let mut here = read_file(parsed, namespace, kinds, &mut items);
-        if has_secret {
-            // What the YAML reader has found quotes its line already.
-            here.iter_mut().for_each(|diagnostic| diagnostic.source.clear());
-        }
         here.truncate(MOST);
         found.extend(here);
     }
@@ -197,8 +195,8 @@ fn read_file(parsed: yaml::Parsed, namespace: &Namespace, kinds: &[Kind], items:
         return found;
     }
     let source = Arc::new(parsed.source);
-    for node in parsed.documents {
-        let object = match object(&source, &node, namespace, kinds) {
+    for node in parsed.documents.iter().flat_map(documents::objects) {
+        let object = match object(&source, node, namespace, kinds) {
             Ok(object) => object,
             Err(errors) => {
                 found.extend(errors);
@@ -206,7 +204,7 @@ fn read_file(parsed: yaml::Parsed, namespace: &Namespace, kinds: &[Kind], items:
             }
         };
         let reference = object.reference().clone();
-        let item = Item { object, source: source.clone(), node };
+        let item = Item { object, source: source.clone(), node: node.clone() };
         if let Some(first) = items.get(&reference) {
             let expected = format!("each object once; the other stands in {}", first.source.path());
             found.push(item.error(
@@ -227,7 +225,11 @@ fn object(source: &SourceText, node: &Node, namespace: &Namespace, kinds: &[Kind
     let mut error = |mark: Mark, code, what: String, expected: &str| found.push(source.at(mark, code, what, expected));
     let (Some(api_version), Some(kind)) = (node.text_at("/apiVersion"), node.text_at("/kind")) else {
         let expected = "a Kubernetes object with apiVersion and kind";
-        return Err(vec![source.at(node.mark, Code::Schema, "this is no Kubernetes object", expected)]);
+        let diagnostic = source.at(node.mark, Code::Schema, "this is no Kubernetes object", expected);
+        return Err(vec![match documents::rendered_elsewhere(source.path()) {
+            Some(help) => diagnostic.help(help),
+            None => diagnostic,
+        }]);
     };
     let Some(known) = Kind::find(api_version, kind).filter(|k| kinds.contains(k)) else {
         return Err(vec![refused_kind(source, node, kinds, api_version, kind)]);
@@ -283,9 +285,8 @@ fn refused_kind(source: &SourceText, node: &Node, kinds: &[Kind], api_version: &
             "a Job that tries a version out stands before a step, in a file that manifests do not list: \
              before: {job: FILE} (docs/checks.md)",
         ),
-        None if kind == "Kustomization" || kind == "List" => {
-            diagnostic.help("render it in CI and commit the plain objects, one document each")
-        }
+        None if kind == "Kustomization" => diagnostic.help(documents::KUSTOMIZE),
+        None if kind == "List" => diagnostic.help("a List stands at the top of a document, and holds objects"),
         None => diagnostic,
     }
 }

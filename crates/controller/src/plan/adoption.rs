@@ -18,7 +18,7 @@ use crate::manifest::object::{DOMAIN, Kind, Object, ObjectRef};
 use crate::manifest::oid;
 use crate::manifest::scaler;
 use crate::manifest::set::{self, Item, SetFiles};
-use crate::record::posture::{Naming, Posture, Role};
+use crate::record::posture::{Directly, Naming, Posture, Role};
 use crate::record::state::{Phase, Promoted, Rest};
 use crate::workload::kinds::{service, stateful};
 use crate::workload::routers::{self, Form};
@@ -78,6 +78,7 @@ pub fn adopt(draft: &mut Draft<'_>, rollout: &Rollout, posture: &Posture, accept
         run: RunId::zero(),
         commit: None,
         path: None,
+        directly: Directly::new(),
         decided: None,
         at: draft.now(),
     });

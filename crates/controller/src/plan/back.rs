@@ -1,6 +1,7 @@
 //! The way back: why a run takes it, and its steps.
 
 use super::action::Verb;
+use super::along;
 use super::converge::{self, Drift, StableFirst};
 use super::draft::{Draft, Manner};
 use super::exposure;
@@ -103,6 +104,9 @@ pub fn asked_for(draft: &Draft<'_>, run: &Run, superseding: Superseding) -> Opti
         Desired::Wanted(rollout) if rollout.set.revision == run.revision => None,
         Desired::Wanted(rollout) => {
             let promoted = draft.state.promoted.as_ref().map(|p| &p.revision);
+            if promoted != Some(&rollout.set.revision) && along::is_along(draft, run, rollout) {
+                return None;
+            }
             let brought = draft.input.sets.get(&run.to);
             let tracked =
                 brought.is_some_and(|set| set.tracked != rollout.set.tracked && set.objects == rollout.set.objects);

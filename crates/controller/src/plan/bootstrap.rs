@@ -15,7 +15,7 @@ use crate::manifest::desired::Rollout;
 use crate::manifest::ids::RunId;
 use crate::manifest::object::PODS;
 use crate::record::history;
-use crate::record::posture::{Naming, Posture, Role, Size, Split};
+use crate::record::posture::{Directly, Naming, Posture, Role, Size, Split};
 use crate::record::schema::KIND;
 use crate::record::state::{
     Deletions, Governed, Outcome, Phase, Promoted, Rest, RoleName, RolloutState, Serving, SetSource, StepClock,
@@ -63,7 +63,7 @@ fn posture_of(draft: &Draft<'_>, rollout: &Rollout) -> Posture {
     let workload = draft.live.find(rollout.plan.target.kind.kind(), &draft.input.id.namespace, &workload);
     let label =
         workload.and_then(|workload| workload.at("/spec/template/metadata/labels")?.get(PODS)?.as_str()?.parse().ok());
-    let stable = Role { set: rollout.set.id.clone(), size: Size::Declared, pods: label };
+    let stable = Role { set: rollout.set.id.clone(), size: Size::Declared, pods: label, directly: Directly::new() };
     Posture { stable, candidate: None, split: Split::stable(), naming }
 }
 
@@ -192,6 +192,7 @@ fn bring_up(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: &Posture) {
         commit: Some(draft.input.main.clone()),
         path: Some(rollout.path.clone()),
         decided: Some(SetSource { commit: draft.input.main.clone(), path: rollout.path.clone() }),
+        directly: Directly::new(),
         at: draft.now(),
     });
     draft.enter(Phase::Steady { how: Rest::Initialized, since: draft.now() }, "initialized");

@@ -15,7 +15,9 @@ pub fn rectified(mut state: RolloutState, now: Time) -> RolloutState {
             *time = now;
         }
     };
-    if let Some(StepClock { entered, exposed, lost, away: _ }) = clock(&mut state.phase) {
+    if let Some(StepClock { entered, exposed, lost, away: _, failing: _, unready: _, longest: _ }) =
+        clock(&mut state.phase)
+    {
         mend(entered);
         exposed.iter_mut().chain(lost).for_each(mend);
     }

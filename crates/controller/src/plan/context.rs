@@ -5,7 +5,7 @@ use super::input::Input;
 use crate::manifest::desired::{Plan, Router, Set};
 use crate::manifest::ids::{ClusterName, Namespace, ObjectName, RunId, SetId};
 use crate::manifest::object::{Kind, OWNER, Object, ObjectRef, RETREATED, ROLE, SEQ};
-use crate::record::posture::{Naming, Posture, PostureDigest, Split};
+use crate::record::posture::{Directly, Naming, Posture, PostureDigest, Split};
 use crate::record::state::{Deletions, Owned, RoleName, Time};
 use crate::workload::compare;
 use crate::workload::inplace::InPlaceFacts;
@@ -32,6 +32,8 @@ pub struct Context<'a> {
     pub run: Option<&'a RunId>,
     /// The set that was stable when the run started.
     pub base: &'a SetId,
+    /// What main has changed directly of that set since.
+    pub directly: &'a Directly,
     /// The pods that stable keeps in the run: what it had at the first step, or has since when more of the traffic leaves it.
     pub baseline: u32,
     /// Whether the run's promote may have overwritten stable.
@@ -124,6 +126,7 @@ impl<'a> Context<'a> {
         InPlaceFacts {
             plan: self.plan,
             base: self.base,
+            directly: self.directly,
             sets: &self.input.sets,
             live: self.live,
             baseline: self.baseline,

@@ -4,9 +4,10 @@ use crate::manifest::canonical::{canonical, drop_allotted};
 use crate::manifest::desired::{Plan, Set, TargetKind};
 use crate::manifest::object::{Kind, Object, ObjectRef};
 use crate::manifest::scaler;
-use crate::record::posture::Naming;
+use crate::record::posture::{Directly, Naming, TARGET};
+use crate::workload::direct::named;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a change of main comes to when no run is open.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +49,57 @@ fn scales_otherwise(plan: &Plan, sets: [&Set; 2], name: &ObjectRef) -> bool {
     [old, new].into_iter().flatten().any(scales) && old.map(canonical) != new.map(canonical)
 }
 
+/// The most that is kept of what main has changed directly.
+const MOST: usize = 16 << 10;
+
+/// What main has changed directly between two sets, of the fields that have a size or a label; none if it is too much to be kept.
+#[must_use]
+pub fn since(plan: &Plan, old: &Set, new: &Set) -> Option<Directly> {
+    let copied = matches!(Naming::of(plan), Naming::Primary(_));
+    let mut all = Directly::new();
+    for (reference, now) in &new.objects {
+        let Some(before) = old.objects.get(reference).filter(|before| *before != now) else { continue };
+        let is_target = is_target(plan, reference);
+        // Copies of these follow a promotion alone (requirement C-18).
+        if copied && scales_otherwise(plan, [old, new], reference) {
+            continue;
+        }
+        let own: Vec<&str> = match (is_target, scaler::bounds(reference.kind)) {
+            (true, _) => vec!["/spec/replicas"],
+            (false, Some(bounds)) => bounds.into(),
+            (false, None) if reference.kind == Kind::PodDisruptionBudget => {
+                vec!["/spec/minAvailable", "/spec/maxUnavailable"]
+            }
+            (false, None) if reference.kind == Kind::ConfigMap => Vec::new(),
+            (false, None) => continue,
+        };
+        let pointers = own.into_iter().map(str::to_owned).chain([before, now].into_iter().flat_map(marks));
+        let differs = pointers.filter(|pointer| before.at(pointer) != now.at(pointer));
+        let fields: BTreeMap<String, Value> = differs
+            .map(|pointer| {
+                let value = now.at(&pointer).cloned().unwrap_or_default();
+                (pointer, value)
+            })
+            .collect();
+        if !fields.is_empty() {
+            all.insert(if is_target { TARGET.to_owned() } else { named(reference) }, fields);
+        }
+    }
+    (serde_json::to_string(&all).map_or(0, |text| text.len()) <= MOST).then_some(all)
+}
+
+/// The JSON pointers of an object's labels and annotations.
+fn marks(object: &Object) -> impl Iterator<Item = String> {
+    ["/metadata/labels", "/metadata/annotations"].into_iter().flat_map(|place| {
+        let keys = object.at(place).and_then(Value::as_object).into_iter().flat_map(|all| all.keys());
+        keys.map(move |key| format!("{place}/{}", key.replace('~', "~0").replace('/', "~1")))
+    })
+}
+
+fn is_target(plan: &Plan, name: &ObjectRef) -> bool {
+    name.kind == plan.target.kind.kind() && name.name == plan.target.name
+}
+
 fn allowed(plan: &Plan, name: &ObjectRef, old: Option<&Object>, new: Option<&Object>) -> bool {
     if scaler::KINDS.contains(&name.kind) || name.kind == Kind::PodDisruptionBudget {
         return true;
@@ -56,7 +108,7 @@ fn allowed(plan: &Plan, name: &ObjectRef, old: Option<&Object>, new: Option<&Obj
     if old == new {
         return true;
     }
-    if name.kind == plan.target.kind.kind() && name.name == plan.target.name {
+    if is_target(plan, name) {
         return match plan.target.kind {
             TargetKind::Deployment | TargetKind::StatefulSet | TargetKind::DaemonSet => {
                 let scaled_to_zero = new.int("/spec/replicas") == Some(0) || old.int("/spec/replicas") == Some(0);

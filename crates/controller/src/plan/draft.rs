@@ -268,6 +268,7 @@ impl<'a> Draft<'a> {
         let run = self.state.run.as_ref();
         let stable_set = cluster.map(|c| &c.posture.stable.set);
         let overwritten = run.is_some_and(|r| stable_set == Some(&r.to));
+        let base = run.map(|r| &r.from).or(stable_set).unwrap_or_else(|| fallback_set(self));
         Context {
             input: self.input,
             plan,
@@ -275,7 +276,8 @@ impl<'a> Draft<'a> {
             live: self.live,
             cluster: &self.input.me.cluster,
             run: run.map(|r| &r.id),
-            base: run.map(|r| &r.from).or(stable_set).unwrap_or_else(|| fallback_set(self)),
+            base,
+            directly: self.state.directly(base),
             baseline: run.and_then(|r| r.baseline.get(&self.input.me.cluster).copied()).unwrap_or(0),
             stable: if overwritten { Stable::Overwritten } else { Stable::Untouched },
             manager: &self.manager,

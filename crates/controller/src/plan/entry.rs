@@ -3,6 +3,7 @@
 
 use super::action::{Ask, Proposal};
 use super::adopt::{self, Reply};
+use super::along::{self, TakenAlong};
 use super::back::{self, Superseding, Turn};
 use super::checks;
 use super::decisions;
@@ -27,7 +28,7 @@ use crate::manifest::ids::{CommitId, StepName};
 use crate::manifest::proof::By;
 use crate::record::branches::Asks;
 use crate::record::history::{self, voids};
-use crate::record::posture::{Posture, Role, Size, Split};
+use crate::record::posture::{Directly, Posture, Role, Size, Split};
 use crate::record::state::{Phase, Position, Pull, Rest, RoleName, Route, Run, Serving, Void};
 use crate::record::text::plain;
 use crate::rules::{Rule, holds};
@@ -43,6 +44,11 @@ pub fn start(draft: &mut Draft<'_>, plan: &Arc<Plan>, run: &Run, steps: &[Step])
     }
     if draft.unread.is_some() {
         return;
+    }
+    match along::take(draft, plan, run, None) {
+        TakenAlong::Recorded => return,
+        // The gates of the first step tell it.
+        TakenAlong::Nothing | TakenAlong::Barred(_) => {}
     }
     let Some(first) = steps.first() else { return };
     let mut waits = gates(draft, plan, run, first);
@@ -96,7 +102,8 @@ fn dry_runs(draft: &mut Draft<'_>, plan: &Plan, run: &Run, steps: &[Step]) -> Re
     let (mut waits, mut needs) = (Vec::new(), Vec::new());
     let context = draft.context(plan, None, None);
     let promoted = steps.iter().find(|s| s.name.as_str() == "promote").map(|s| s.posture.stable.clone());
-    let stable = promoted.unwrap_or(Role { set: run.to.clone(), size: Size::Declared, pods: None });
+    let stable =
+        promoted.unwrap_or(Role { set: run.to.clone(), size: Size::Declared, pods: None, directly: Directly::new() });
     let naming = steps.last().map_or_else(|| draft.naming.clone(), |last| last.posture.naming.clone());
     let mut postures = vec![Posture { stable, candidate: None, split: Split::stable(), naming }];
     postures.extend(steps.first().filter(|_| run.route != Route::Plain).map(|s| s.posture.clone()));

@@ -104,6 +104,12 @@ pub fn has_failed(context: &Context<'_>) -> bool {
     candidates(context).iter().any(Member::has_failed)
 }
 
+/// Whether a pod of the candidate's serves, or would if somebody was led to it.
+#[must_use]
+pub fn serves(context: &Context<'_>) -> bool {
+    candidates(context).iter().any(Member::is_ready)
+}
+
 /// Whether something else than its version took the candidate's pods away since then, and none has failed by itself. Where all are younger,
 /// those before them were taken away.
 #[must_use]

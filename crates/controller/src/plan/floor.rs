@@ -1,6 +1,7 @@
 //! What the policy asks of every plan: one that goes below starts no run, and one whose run is open enters no further step. A
 //! policy that loosens is for versions that come after it.
 
+use super::along;
 use super::draft::Draft;
 use super::report::{Reason, Wait};
 use crate::gate::floor;
@@ -11,7 +12,11 @@ use crate::record::state::{Governed, Route};
 /// Takes note of what the policy asks of what main wants now.
 pub fn take_note(draft: &mut Draft<'_>) {
     let Some(rollout) = draft.wanted().filter(|_| !draft.input.policy.unread) else { return };
-    let next = Governed::next(draft.state.policy.as_ref(), &rollout.set.id, &draft.input.policy.terms());
+    // What an open run takes along is no version that comes after it.
+    let known = draft.state.policy.as_ref();
+    let along = draft.state.run.as_ref().is_some_and(|run| along::is_along(draft, run, rollout));
+    let wanted = known.filter(|_| along).map_or(&rollout.set.id, |known| &known.wanted);
+    let next = Governed::next(known, wanted, &draft.input.policy.terms());
     if next != draft.state.policy {
         draft.state.policy = next;
         draft.note("the policy");

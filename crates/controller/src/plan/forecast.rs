@@ -11,7 +11,7 @@ use crate::manifest::desired::{Gates, Plan, Rollout};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{ScheduleName, SetId, StepName};
 use crate::manifest::policy::{self, Policy, Schedule};
-use crate::record::posture::{Naming, Role, Size};
+use crate::record::posture::{Directly, Naming, Role, Size};
 use crate::record::state::{Position, Route, Time};
 use crate::record::text::exposure;
 use chrono_tz::Tz;
@@ -103,7 +103,7 @@ impl Foreseen {
 #[must_use]
 pub fn forecast(way: &Way<'_>, policy: Option<&Policy>, now: Time) -> Forecast {
     let Way { rollout, plan, route, from, entered, approved } = *way;
-    let role = |set: &SetId| Role { set: set.clone(), size: Size::Declared, pods: None };
+    let role = |set: &SetId| Role { set: set.clone(), size: Size::Declared, pods: None, directly: Directly::new() };
     let roles = Roles { old: role(from), new: role(&rollout.set.id), baseline: 0, naming: Naming::of(plan), run: None };
     let steps = procedure::forward(plan, route, &roles);
     let current =

@@ -1,5 +1,6 @@
 //! An open run on its way: where it stands, whether it goes on, waits or goes back.
 
+use super::along::{self, TakenAlong};
 use super::back::{self, Superseding, Turn};
 use super::checks::{self, Measured, Soak};
 use super::context::Context;
@@ -11,11 +12,12 @@ use super::jobs::{self, Way};
 use super::procedure::{self, Stage, Step, observed};
 use super::report::{Reason, Wait};
 use super::retreat;
+use super::unready::{self, Unready};
 use crate::manifest::desired::{By, Plan, Router};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{Percent, StepName};
 use crate::record::history;
-use crate::record::posture::Posture;
+use crate::record::posture::{Directly, Posture};
 use crate::record::state::{
     Outcome, Phase, Position, Promoted, Rest, RoleName, Route, Run, Serving, SetSource, StepClock, Then,
 };
@@ -44,11 +46,14 @@ pub fn forward(draft: &mut Draft<'_>) {
     let step = &steps[at];
     let soaking = procedure::soaking(&plan, &run, step, &position.clock, draft.now(), &draft.input.gaps);
     let soak = soaking.as_ref().map_or_else(|over| Soak::Over(*over), |_| Soak::Running);
+    let converged = draft.converge(&plan, &step.posture, manner(step, &position));
+    let left = (&converged, soaking.as_ref().ok());
     let seen = Seen {
-        converged: draft.converge(&plan, &step.posture, manner(step, &position)),
         measured: checks::measure(draft, &plan, &run, step, &position, soak),
         tried: jobs::failed(draft, &plan, &run, steps.get(at + 1)),
+        unready: unready::look(&draft.context(&plan, None, None), &run, step, &position, left),
         soaking: soaking.ok(),
+        converged,
     };
     if draft.unread.is_none() {
         draft.note_met(&step.posture, &seen.converged);
@@ -72,7 +77,18 @@ pub fn forward(draft: &mut Draft<'_>) {
     if draft.unread.is_some() {
         return;
     }
+    let barred = match along::take(draft, &plan, &run, Some(step)) {
+        TakenAlong::Recorded => {
+            draft.waits.extend(seen.converged.drifted.into_iter().chain(seen.converged.waits));
+            tell_gates(draft, &plan, &run, steps.get(at + 1));
+            return;
+        }
+        TakenAlong::Nothing => Vec::new(),
+        TakenAlong::Barred(waits) => waits,
+    };
     go_on(draft, &plan, &run, &steps, at, &position, seen);
+    let untold: Vec<Wait> = barred.into_iter().filter(|wait| !draft.waits.contains(wait)).collect();
+    draft.waits.extend(untold);
 }
 
 /// How a step's posture is met.
@@ -109,6 +125,7 @@ struct Seen {
     /// Why the Job before the next step speaks against the version.
     tried: Option<String>,
     soaking: Option<Wait>,
+    unready: Unready,
 }
 
 /// What evidence against going on comes to.
@@ -126,7 +143,7 @@ fn turn_back(
     run: &Run,
     step: &Step,
     position: &Position,
-    Seen { converged, measured, tried, soaking: _ }: &Seen,
+    Seen { converged, measured, tried, soaking: _, unready }: &Seen,
 ) -> Option<Judgement> {
     let context = draft.context(plan, None, None);
     if step.name.as_str() == "retire" {
@@ -160,7 +177,7 @@ fn turn_back(
         return Some(Judgement::Back(Turn::failed(why.clone())));
     }
     let unheard = converged.barred.as_ref().or(measured.unanswered.as_ref());
-    if let Some(turn) = gone.or_else(|| unheard.cloned().map(Turn::unmeasured)) {
+    if let Some(turn) = gone.or_else(|| unheard.cloned().map(Turn::unmeasured)).or_else(|| unready.turn.clone()) {
         return Some(Judgement::Back(turn));
     }
     let ready = exposure::ready(&context);
@@ -238,10 +255,12 @@ fn go_on(
     steps: &[Step],
     at: usize,
     position: &Position,
-    Seen { converged, measured, tried: _, soaking }: Seen,
+    Seen { mut converged, measured, tried: _, soaking, unready }: Seen,
 ) {
     let (step, next) = (&steps[at], steps.get(at + 1));
+    let position = &unready::noted(draft, position, &unready);
     draft.waits.extend(converged.drifted.clone());
+    converged.waits = unready::told(position, converged.waits);
     if !converged.reached {
         wake_at_deadline(draft, plan, position, &converged);
         if let Some(why) = gone(draft, plan, step, &converged)
@@ -266,8 +285,8 @@ fn go_on(
         draft.wake(draft.now());
         return;
     }
-    if let Some(wait) = soaking {
-        draft.waits.push(wait);
+    if soaking.is_some() {
+        draft.waits.extend(if position.clock.failing { converged.waits } else { soaking.into_iter().collect() });
         tell_gates(draft, plan, run, next);
         return;
     }
@@ -387,15 +406,19 @@ fn promote(draft: &mut Draft<'_>, run: &Run) {
     // A rollback brings back what main had before, and the record knows where.
     let source = (run.route != Route::Rollback).then(|| run.source.clone());
     let source = source.zip(run.path.clone()).map(|(commit, path)| SetSource { commit, path });
+    let set = draft.input.sets.get(&run.to);
+    let served =
+        run.along.as_ref().map(|along| along.source.clone()).filter(|_| source.is_some()).or_else(|| source.clone());
     draft.state.promoted = Some(Promoted {
         set: run.to.clone(),
-        revision: run.revision.clone(),
+        revision: set.map_or(&run.revision, |set| &set.revision).clone(),
         pods: run.pods.clone(),
         label,
         run: run.id.clone(),
-        commit: source.as_ref().map(|source| source.commit.clone()),
-        path: source.as_ref().map(|source| source.path.clone()),
+        commit: served.as_ref().map(|source| source.commit.clone()),
+        path: served.map(|source| source.path),
         decided: source,
+        directly: Directly::new(),
         at: draft.now(),
     });
 }

@@ -24,7 +24,7 @@ use crate::manifest::set;
 use crate::manifest::tracked;
 use crate::record::branches::Asks;
 use crate::record::history::{self, RunOf};
-use crate::record::posture::{Posture, Role, Size, Split};
+use crate::record::posture::{Directly, Posture, Role, Size, Split};
 use crate::record::state::{Phase, Promoted, Pull, Refused, RolloutState, Route, Run};
 use crate::rules::{Rule, holds};
 use std::sync::Arc;
@@ -70,6 +70,9 @@ fn wanted(draft: &mut Draft<'_>, rollout: &Arc<Rollout>) {
     propose_revert(draft, rollout);
     if rollout.set.id == promoted.set {
         recover(draft, &promoted);
+        if !promoted.directly.is_empty() {
+            apply(draft, rollout, &promoted);
+        }
         return;
     }
     let Some(old) = draft.input.sets.get(&promoted.set).cloned() else {
@@ -79,14 +82,7 @@ fn wanted(draft: &mut Draft<'_>, rollout: &Arc<Rollout>) {
     };
     match direct::change(&rollout.plan, &old, &rollout.set) {
         Change::None => repin(draft, rollout, &promoted, "same content, other files"),
-        Change::Direct => {
-            let waits = entry::barred(draft);
-            if waits.is_empty() {
-                repin(draft, rollout, &promoted, "applied directly");
-            } else {
-                draft.waits.extend(waits);
-            }
-        }
+        Change::Direct => apply(draft, rollout, &promoted),
         Change::HeldBack(scalers) => {
             recover(draft, &promoted);
             draft.waits.push(held_back(&rollout.plan, &scalers));
@@ -112,9 +108,24 @@ fn recover(draft: &mut Draft<'_>, promoted: &Promoted) {
     }
 }
 
+/// Main says something else than what serves, and no new version.
+fn apply(draft: &mut Draft<'_>, rollout: &Rollout, promoted: &Promoted) {
+    let waits = entry::barred(draft);
+    if waits.is_empty() {
+        repin(draft, rollout, promoted, "applied directly");
+    } else {
+        draft.waits.extend(waits);
+    }
+}
+
 /// A direct change re-pins the stable set in the commit that records it.
 fn repin(draft: &mut Draft<'_>, rollout: &Rollout, promoted: &Promoted, what: &str) {
-    let stable = Role { set: rollout.set.id.clone(), size: Size::Declared, pods: promoted.label.clone() };
+    let stable = Role {
+        set: rollout.set.id.clone(),
+        size: Size::Declared,
+        pods: promoted.label.clone(),
+        directly: Directly::new(),
+    };
     draft.allow(Posture { stable, candidate: None, split: Split::stable(), naming: draft.naming.clone() });
     draft.state.promoted = Some(Promoted {
         set: rollout.set.id.clone(),
@@ -124,6 +135,7 @@ fn repin(draft: &mut Draft<'_>, rollout: &Rollout, promoted: &Promoted, what: &s
         path: Some(rollout.path.clone()),
         // Nobody was asked about the rollout's file: who changed it with this is still to be asked for.
         decided: draft.state.origin_of_stable().and_then(|origin| origin.decided),
+        directly: Directly::new(),
         ..promoted.clone()
     });
     draft.note(what.to_owned());
@@ -241,6 +253,7 @@ pub fn open(draft: &mut Draft<'_>, plan: &Plan, set: &Set, route: Route) {
         pulls: std::collections::BTreeMap::new(),
         jobs: std::collections::BTreeMap::new(),
         away: std::collections::BTreeMap::new(),
+        along: None,
     });
     draft.plan = Some(Arc::new(plan.clone()));
     let next = match route {

@@ -3,6 +3,7 @@
 pub mod action;
 pub mod adopt;
 pub mod adoption;
+pub mod along;
 pub mod back;
 pub mod bootstrap;
 pub mod checks;
@@ -40,6 +41,7 @@ pub mod rollback;
 pub mod terminate;
 pub mod tracked;
 pub mod unread;
+pub mod unready;
 pub mod versions;
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What would become of a rollout if these files were merged: told from its files, its record and the policy, without a
 //! cluster.
 
+use super::along;
 use super::checks;
 use super::direct;
 use super::forecast::{Forecast, Way, forecast};
@@ -72,6 +73,8 @@ pub struct KnownRecord<'a> {
     pub promoted: Option<Result<&'a Set, &'a str>>,
     /// The set of the last run, if that went back; none if it is not at hand.
     pub tried: Option<&'a Set>,
+    /// The set that the open run began with; none if it is not at hand.
+    pub brought: Option<&'a Set>,
 }
 
 impl Outlook {
@@ -123,12 +126,12 @@ pub fn wanted(
         Some(Err(why)) => return of(Effect::Held, format!("Its record cannot be read: {}", plain(why))),
         Some(Ok(known)) => known,
     };
-    let KnownRecord { state, plan, promoted, tried } = known;
+    let KnownRecord { state, plan, promoted, tried, brought } = known;
     if let Phase::Unknown(_) = state.phase {
         return of(Effect::Held, format!("Its record was written by a newer tidegate ({}).", state.writer.version));
     }
     if state.run.is_some() {
-        return against_run(rollout, state, plan, policy, now);
+        return against_run(rollout, state, plan, brought, policy, now);
     }
     let Some(current) = &state.promoted else { return of(Effect::FirstSight, first_sight(rollout)) };
     if current.set == rollout.set.id {
@@ -225,6 +228,7 @@ fn against_run(
     rollout: &Rollout,
     state: &RolloutState,
     plan: Option<&Plan>,
+    brought: Option<&Set>,
     policy: Option<&Policy>,
     now: Time,
 ) -> Outlook {
@@ -233,7 +237,7 @@ fn against_run(
         return of(Effect::Held, "The plan of its open run is not on the state branch.".to_owned());
     };
     let back = matches!(state.phase, Phase::Reverting { .. });
-    if run.revision == rollout.set.revision {
+    if run.revision == rollout.set.revision || run.to == rollout.set.id {
         if back {
             return of(Effect::Refused, format!("Run {} brought it and is on its way back.", run.id));
         }
@@ -252,6 +256,14 @@ fn against_run(
     let promoted = state.promoted.as_ref();
     let to_promoted = promoted.is_some_and(|promoted| promoted.revision == rollout.set.revision);
     let revision = rollout.set.revision.short();
+    let along = brought.filter(|_| run.route != Route::Rollback && !late && !back && !to_promoted);
+    if along.is_some_and(|began| along::since(plan, began, rollout).is_some()) {
+        let message = format!(
+            "Run {} takes it along: sizes, labels or budgets change at once for both versions; its step, approvals and soak stay.",
+            run.id
+        );
+        return of(Effect::Direct, message).entering(rollout);
+    }
     match (late, to_promoted) {
         (true, _) => of(
             Effect::Supersedes,

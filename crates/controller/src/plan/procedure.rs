@@ -5,7 +5,7 @@ use crate::gate::approval;
 use crate::manifest::desired::{By, Expose, Gates, HeaderMatch, Plan, Preview, Rollout, Set, TargetKind};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{CheckName, Percent, RunId, StepName};
-use crate::record::posture::{Naming, Posture, Role, Size, Split};
+use crate::record::posture::{Directly, Naming, Posture, Role, Size, Split};
 use crate::record::state::{Phase, Position, Promoted, RoleName, Route, Run, StepClock, Time};
 use crate::rules::{Rule, holds};
 use chrono::TimeDelta;
@@ -70,13 +70,14 @@ impl Roles {
     /// and from *retire* on the new one.
     #[must_use]
     pub fn of(run: &Run, promoted: Option<&Promoted>, baseline: u32, naming: Naming) -> Self {
-        let old = promoted.filter(|p| p.set == run.from).and_then(|p| p.label.clone());
+        let served = promoted.filter(|p| p.set == run.from);
+        let (old, directly) = served.map(|p| (p.label.clone(), p.directly.clone())).unwrap_or_default();
         // Equal pods keep the label that they have, so that no pod restarts.
         let same = promoted.filter(|p| run.route == Route::Plain && p.pods == run.pods);
         let new = same.map_or_else(|| Some(run.pods.clone()), |p| p.label.clone());
         Self {
-            old: Role { set: run.from.clone(), size: Size::Declared, pods: old },
-            new: Role { set: run.to.clone(), size: Size::Declared, pods: new },
+            old: Role { set: run.from.clone(), size: Size::Declared, pods: old, directly },
+            new: Role { set: run.to.clone(), size: Size::Declared, pods: new, directly: Directly::new() },
             baseline,
             naming,
             run: Some(run.id.clone()),
@@ -292,17 +293,25 @@ pub fn soaking(
         }
         Stage::Progressing | Stage::Promoting => "it stays exposed",
     };
-    let message = format!("{}: {what}, {} of {need}", step.name, whole(counted));
+    let message = format!("{}: {what}, {} of {need}{}", step.name, whole(counted), not_counted(clock));
     Ok(Wait::new(Reason::Soak, message).since(exposed).until(now + left))
 }
 
+/// The time that is no part of a soak, as pods that have served were not ready.
+fn not_counted(StepClock { unready, .. }: &StepClock) -> String {
+    if unready.is_zero() { String::new() } else { format!(", without {unready} in which it was not ready") }
+}
+
 /// The clock of a step that is seen reached, if that is news: in force for the first time, or again. The time in between is
-/// no part of the soak, nor is the one in which the route settles again.
+/// no part of the soak, nor is the one in which the route settles again. What of it is a pod's that is not ready ends by itself.
 #[must_use]
 pub fn reached(plan: &Plan, step: &Step, clock: &StepClock, now: Time, gaps: &[(Time, Time)]) -> Option<StepClock> {
     let Some(lost) = clock.lost else {
         return clock.exposed.is_none().then_some(StepClock { exposed: Some(now), ..*clock });
     };
+    if clock.failing {
+        return None;
+    }
     // A part of a second counts as lost.
     let away = observed(lost, now, gaps).as_secs() + 1 + settle(plan, step);
     Some(StepClock { lost: None, away: Span::from_secs(clock.away.as_secs() + away), ..*clock })

@@ -128,7 +128,7 @@ fn ask(draft: &mut Draft<'_>, asked: ProofQuestion, asks: Option<&Asks>) -> Wait
     let question = draft.state.deletions.asked.as_ref().filter(|_| asks == Some(&Asks::Delete));
     let version = match (run, question) {
         (Some(run), _) => {
-            let sets = draft.input.sets.get(&run.from).zip(draft.input.sets.get(&run.to)).zip(draft.plan.as_ref());
+            let sets = draft.input.sets.get(&run.from).zip(draft.input.sets.get(run.began())).zip(draft.plan.as_ref());
             Some(sets.and_then(|((from, to), plan)| of_run(&draft.state, run, [&from.files, &to.files], &plan.jobs)))
         }
         (None, Some(DeletionQuestion { successor: Some(to), .. })) => {

@@ -10,7 +10,7 @@ use crate::manifest::desired::{By, Router};
 use crate::manifest::ids::{Percent, RunId};
 use crate::manifest::object::{Kind, OWNER, Object, ObjectRef, RETREATED};
 use crate::manifest::scaler;
-use crate::record::posture::{Posture, Role, Size, Split};
+use crate::record::posture::{Directly, Posture, Role, Size, Split};
 use crate::record::state::{RoleName, Route, Run};
 use crate::rules::{Rule, holds};
 use crate::workload::inplace::{self, RenderError, Rendered};
@@ -153,7 +153,8 @@ fn before_promote(context: &Context<'_>, old: &Role, run: &Run) -> BTreeMap<Obje
     if context.stable == Stable::Untouched {
         return BTreeMap::new();
     }
-    let new = Role { set: run.to.clone(), size: Size::Declared, pods: Some(run.pods.clone()) };
+    let new =
+        Role { set: run.to.clone(), size: Size::Declared, pods: Some(run.pods.clone()), directly: Directly::new() };
     let candidate = Some(new).filter(|_| run.route != Route::Plain);
     let posture = Posture { stable: old.clone(), candidate, split: Split::stable(), naming: context.naming.clone() };
     let mut before = inplace::render(&posture, &context.facts()).unwrap_or_default();
@@ -184,7 +185,8 @@ fn overwritten(
     routes: &[ObjectRef],
     run: &Run,
 ) -> Vec<ObjectRef> {
-    let new = Role { set: run.to.clone(), size: Size::Declared, pods: Some(run.pods.clone()) };
+    let new =
+        Role { set: run.to.clone(), size: Size::Declared, pods: Some(run.pods.clone()), directly: Directly::new() };
     let new = objects_at_rest(context, &new).unwrap_or_default();
     let workload = context.workload(RoleName::Stable);
     stable

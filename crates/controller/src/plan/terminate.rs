@@ -13,7 +13,7 @@ use super::jobs;
 use super::planner;
 use super::report::{Reason, Wait};
 use crate::gate::{BrakeWord, approval};
-use crate::manifest::desired::{By, OnFailure, Plan, Promotion, Router, Target, TargetKind};
+use crate::manifest::desired::{By, OnFailure, Plan, Promotion, Router, Target, TargetKind, usual_max_unready};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{ObjectName, Percent, RunId};
 use crate::manifest::object::{APPLIED, DOMAIN, EPOCH, Kind, OWNER, Object, RETREATED, ROLE, SEQ};
@@ -75,6 +75,7 @@ fn unrouted(target: Target) -> Plan {
         promotion: Promotion::default(),
         on_failure: OnFailure::default(),
         progress_deadline: Span::ZERO,
+        max_unready: usual_max_unready(),
         checks: BTreeMap::new(),
         hooks: BTreeMap::new(),
         jobs: BTreeMap::new(),

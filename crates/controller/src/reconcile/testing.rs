@@ -245,9 +245,10 @@ pub(super) fn steady(view: &GitView, name: &str, seq: u64) -> (RolloutState, BTr
         commit: None,
         path: None,
         decided: None,
+        directly: BTreeMap::new(),
         at: fixture::time("08:00:00"),
     });
-    let role = Role { set: set.id.clone(), size: Size::Declared, pods: None };
+    let role = Role { set: set.id.clone(), size: Size::Declared, pods: None, directly: BTreeMap::new() };
     let cluster = state.clusters.values_mut().next().unwrap();
     cluster.posture = Posture { stable: role, candidate: None, split: Split::stable(), naming: Naming::default() };
     (state, BTreeMap::from([(set.id.clone(), Arc::clone(set))]))

@@ -48,6 +48,7 @@ pub(crate) fn past(n: u8, from: u8, to: u8, outcome: Outcome) -> PastRun {
         names: None,
         stable: None,
         to: set(to),
+        began: None,
         revision: revision(to),
         outcome,
         why: String::new(),
@@ -65,18 +66,15 @@ pub(crate) fn condition(reason: &str, message: &str, since: Time) -> Condition {
     Condition { reason: reason.to_owned(), message: message.to_owned(), since, until: None, act: None, live: None }
 }
 
+fn object(kind: Kind, name: &str) -> ObjectRef {
+    ObjectRef { kind, namespace: "shop".parse().expect("a name"), name: name.parse().expect("a name") }
+}
+
 /// At rest on set 6, with a history.
 pub(crate) fn steady() -> RolloutState {
-    let role = Role { set: set(6), size: Size::Declared, pods: Some(pods(6)) };
-    let owned = Owned {
-        reference: ObjectRef {
-            kind: Kind::Deployment,
-            namespace: "shop".parse().expect("a name"),
-            name: "podinfo".parse().expect("a name"),
-        },
-        uid: "0f2c".to_owned(),
-        role: RoleName::Stable,
-    };
+    let role = Role { set: set(6), size: Size::Declared, pods: Some(pods(6)), directly: BTreeMap::new() };
+    let owned =
+        Owned { reference: object(Kind::Deployment, "podinfo"), uid: "0f2c".to_owned(), role: RoleName::Stable };
     let cluster = ClusterState {
         uid: "c1".to_owned(),
         posture: Posture { stable: role, candidate: None, split: Split::stable(), naming: Naming::default() },
@@ -105,6 +103,7 @@ pub(crate) fn steady() -> RolloutState {
             commit: None,
             path: None,
             decided: None,
+            directly: BTreeMap::new(),
             at: time("08:00:00"),
         }),
         phase: Phase::Steady { how: crate::record::state::Rest::Succeeded, since: time("08:00:00") },
@@ -176,11 +175,16 @@ pub(crate) fn open() -> RolloutState {
         )]),
         jobs: BTreeMap::new(),
         away: BTreeMap::new(),
+        along: None,
     });
     let testers = BTreeMap::from([("x-canary".to_owned(), HeaderValue::Exact("always".to_owned()))]);
     let cluster = state.clusters.values_mut().next().expect("one cluster");
-    cluster.posture.candidate =
-        Some(Role { set: set(7), size: Size::Share(10.try_into().expect("a percentage")), pods: Some(pods(7)) });
+    cluster.posture.candidate = Some(Role {
+        set: set(7),
+        size: Size::Share(10.try_into().expect("a percentage")),
+        pods: Some(pods(7)),
+        directly: BTreeMap::new(),
+    });
     cluster.posture.split =
         Split { headers: BTreeSet::from([testers]), weight: 10.try_into().expect("a percentage"), ..Split::stable() };
     state.consumed = vec![Consumed {

@@ -90,6 +90,7 @@ pub fn end_run(state: &mut RolloutState, outcome: Outcome, why: &str, now: Time)
         names: run.names,
         stable: run.stable,
         to: run.to,
+        began: run.along.map(|along| along.began),
         revision: run.revision,
         outcome,
         why: plain(why),
@@ -166,8 +167,8 @@ pub fn pinned(state: &RolloutState) -> BTreeSet<&SetId> {
     sets.extend(state.promoted.iter().map(|promoted| &promoted.set));
     let pending = state.rollback.as_ref().and_then(|pending| replaced(state, &pending.to));
     sets.extend(pending.map(|past| past.set));
-    sets.extend(state.run.iter().flat_map(|run| [&run.from, &run.to]));
-    sets.extend(taken_back(state).map(|past| &past.to));
+    sets.extend(state.run.iter().flat_map(|run| [&run.from, &run.to, run.began()]));
+    sets.extend(taken_back(state).into_iter().flat_map(|past| past.began.iter().chain([&past.to])));
     for cluster in state.clusters.values() {
         sets.insert(&cluster.posture.stable.set);
         sets.extend(cluster.posture.candidate.iter().map(|candidate| &candidate.set));

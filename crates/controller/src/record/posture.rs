@@ -7,8 +7,9 @@ use crate::manifest::hex::hex;
 use crate::manifest::ids::{ObjectName, Percent, PodsDigest, SetId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the world of one cluster shall be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -80,7 +81,16 @@ pub struct Role {
     /// adopting a workload restarts nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pods: Option<PodsDigest>,
+    /// What main has changed directly since, while it wanted another version.
+    #[serde(default, skip_serializing_if = "Directly::is_empty")]
+    pub directly: Directly,
 }
+
+/// What main has changed directly of objects: by [`TARGET`] or `KIND/NAME`, and by JSON pointer; null where it took a field away.
+pub type Directly = BTreeMap<String, BTreeMap<String, Value>>;
+
+/// What stands for the target there, which each version may call by another name.
+pub const TARGET: &str = "target";
 
 /// A rule that says how many pods a role has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

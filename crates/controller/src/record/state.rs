@@ -12,11 +12,11 @@ pub use deletions::{Consent, DeletionAnswer, DeletionQuestion, DeletionVerdict, 
 pub use governed::{Governed, Terms};
 pub use phase::{Phase, Position, Rest, Serving, StepClock, Then};
 pub use proof::{Approved, Proven, Void};
-pub use run::{Checked, Consumed, EndedRun, Outcome, PastRun, Pull, Refused, Route, Run, Trial};
+pub use run::{Along, Checked, Consumed, EndedRun, Outcome, PastRun, Pull, Refused, Route, Run, Trial};
 
 pub use crate::manifest::time::Time;
 
-use super::posture::Posture;
+use super::posture::{Directly, Posture};
 use super::unknown::Unknown;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{ClusterName, CommitId, InstanceName, PodsDigest, Revision, RolloutId, RunId, SetId};
@@ -117,6 +117,13 @@ impl RolloutState {
         now.or_else(before)
     }
 
+    /// What main has changed directly of a set, while it wanted another version.
+    #[must_use]
+    pub fn directly(&self, set: &SetId) -> &Directly {
+        static NOTHING: Directly = BTreeMap::new();
+        self.promoted.as_ref().filter(|promoted| promoted.set == *set).map_or(&NOTHING, |promoted| &promoted.directly)
+    }
+
     /// The run that people's decisions are about: the open one, else the last, else `0`.
     #[must_use]
     pub fn current(&self) -> RunId {
@@ -203,6 +210,9 @@ pub struct Promoted {
     /// That file as the run went by it; a change without a run leaves it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided: Option<SetSource>,
+    /// What main has changed directly since, while it wanted another version.
+    #[serde(default, skip_serializing_if = "Directly::is_empty")]
+    pub directly: Directly,
     /// When.
     pub at: Time,
 }

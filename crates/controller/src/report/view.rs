@@ -9,6 +9,7 @@ use crate::manifest::load::Rejected;
 use crate::manifest::object::Kind;
 use crate::plan::procedure::{self, Roles, Stage, Step};
 use crate::plan::report::Reason;
+use crate::plan::unready;
 use crate::record::posture::Naming;
 use crate::record::state::{Phase, Position, Pull, RolloutState, Run, Serving, Time};
 use crate::record::text::{exposure, plain, since};
@@ -408,6 +409,14 @@ fn of_step(
             act: Some(format!("if it stays so, see what is missing: {look}")),
         });
     };
+    if position.clock.failing {
+        return Some(wait(
+            &state.metadata,
+            Reason::CandidateNotReady,
+            &unready::message(position),
+            position.clock.lost,
+        ));
+    }
     let Ok(soaking) = procedure::soaking(plan, run, step, &position.clock, now, &[]) else {
         return due(state, step, exposed + procedure::soak(plan, run, step).delta());
     };

@@ -43,6 +43,10 @@ pub enum Rule {
     LowerAtOnce,
     /// Nothing is concluded from a kind that cannot be read.
     Unread,
+    /// What main changes directly takes no run back.
+    Along,
+    /// A soak is time in which the version was good.
+    GoodTime,
 }
 
 /// Whether a rule holds.

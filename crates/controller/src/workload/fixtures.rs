@@ -69,6 +69,7 @@ pub(crate) fn plan(router: Option<Router>) -> Plan {
         promotion: Promotion::default(),
         on_failure: OnFailure::default(),
         progress_deadline: second,
+        max_unready: crate::manifest::desired::usual_max_unready(),
         checks: std::collections::BTreeMap::new(),
         hooks: std::collections::BTreeMap::new(),
         jobs: std::collections::BTreeMap::new(),

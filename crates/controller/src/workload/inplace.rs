@@ -1,5 +1,6 @@
 //! From a posture to the objects that shall be there (design §7).
 
+use super::direct;
 use super::kinds::daemon;
 use super::kinds::stateful;
 use super::layouts::{self, Arranged, LayoutError};
@@ -9,7 +10,7 @@ use crate::manifest::desired::{By, Plan, Set, TargetKind};
 use crate::manifest::ids::{Namespace, ObjectName, SetId};
 use crate::manifest::object::{Kind, Object, ObjectRef, at};
 use crate::manifest::scaler;
-use crate::record::posture::{Naming, Posture, Role, Size};
+use crate::record::posture::{Directly, Naming, Posture, Role, Size};
 use crate::record::state::RoleName;
 use crate::workload::routers::{self, Form, gateway_api, replicas};
 use serde_json::Value;
@@ -23,6 +24,8 @@ pub struct InPlaceFacts<'a> {
     pub plan: &'a Plan,
     /// The set that was stable when the run started: the candidate's copies are those that differ from it.
     pub base: &'a SetId,
+    /// What main has changed directly of that set since.
+    pub directly: &'a Directly,
     /// The sets that the posture names.
     pub sets: &'a BTreeMap<SetId, Arc<Set>>,
     /// What is there.
@@ -63,7 +66,8 @@ pub enum RenderError {
 /// When a set is missing or the candidate cannot be laid out.
 pub fn render(posture: &Posture, facts: &InPlaceFacts<'_>) -> Result<BTreeMap<ObjectRef, Rendered>, RenderError> {
     let set = |role: &Role| facts.sets.get(&role.set).ok_or_else(|| RenderError::MissingSet(role.set.clone()));
-    let stable = set(&posture.stable)?;
+    let target = own_target(&posture.naming, facts);
+    let stable = &*direct::applied(set(&posture.stable)?, &target, &posture.stable.directly);
     let mut all = BTreeMap::new();
     let stays = if hands_over(posture) { RoleName::Candidate } else { RoleName::Stable };
     let arranged = layouts::at_rest(stable, facts.plan, &posture.naming.after(stays), posture.stable.pods.as_ref())?;
@@ -87,6 +91,7 @@ pub fn render(posture: &Posture, facts: &InPlaceFacts<'_>) -> Result<BTreeMap<Ob
     if let Some(candidate) = posture.candidate.as_ref().filter(|candidate| has_objects(candidate, posture)) {
         let new = set(candidate)?;
         let base = facts.sets.get(facts.base).ok_or_else(|| RenderError::MissingSet(facts.base.clone()))?;
+        let base = &direct::applied(base, &target, facts.directly);
         let pods = candidate.pods.as_ref().unwrap_or(&new.pods);
         for (reference, object) in layouts::of_candidate(base, new, facts.plan, &posture.naming, pods)? {
             let weight = posture.split.weight;
@@ -105,6 +110,16 @@ pub fn render(posture: &Posture, facts: &InPlaceFacts<'_>) -> Result<BTreeMap<Ob
     }
     add_tracked(&mut all, posture, facts);
     Ok(all)
+}
+
+/// What the manifests of the old version call the target.
+fn own_target(naming: &Naming, facts: &InPlaceFacts<'_>) -> ObjectRef {
+    let target = &facts.plan.target;
+    let name = match naming {
+        Naming::Versioned(versions) => &versions.stable.target,
+        Naming::InPlace | Naming::Primary(_) | Naming::Leaving(_) | Naming::Shared => &target.name,
+    };
+    ObjectRef { kind: target.kind.kind(), namespace: facts.namespace.clone(), name: name.clone() }
 }
 
 /// The copies of tracked objects: stable's, the candidate's, and as long as a run may go back those of the version that it left.

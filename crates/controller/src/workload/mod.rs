@@ -2,6 +2,7 @@
 //! Pure.
 
 pub mod compare;
+pub mod direct;
 #[cfg(test)]
 pub(crate) mod fixtures;
 pub mod inplace;

@@ -114,7 +114,8 @@ pub fn pods<'a>(workload: &'a Object, live: &'a LiveState) -> impl Iterator<Item
 }
 
 /// What keeps a pod of the workload from starting, in its own words.
-fn pod_trouble(deployment: &Object, live: &LiveState) -> Option<String> {
+#[must_use]
+pub fn pod_trouble(deployment: &Object, live: &LiveState) -> Option<String> {
     pods(deployment, live).find_map(|pod| {
         let statuses = ["/status/initContainerStatuses", "/status/containerStatuses"];
         statuses.iter().filter_map(|p| pod.at(p)?.as_array()).flatten().find_map(|container| {

@@ -2,6 +2,7 @@
 
 mod adoption;
 mod affinity;
+mod along;
 mod asked;
 mod barred;
 mod behaviour;
@@ -38,5 +39,6 @@ mod shown;
 mod taken;
 mod tracked;
 mod unread;
+mod unready;
 mod versioned;
 mod world;

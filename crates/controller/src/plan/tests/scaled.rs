@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// The manifests of a version without a number of pods, and with an autoscaler with these bounds.
-fn scaled(version: &str, bounds: Value) -> Arc<Set> {
+pub(super) fn scaled(version: &str, bounds: Value) -> Arc<Set> {
     set_with(version, |all| {
         all[1]["spec"].as_object_mut().unwrap().remove("replicas");
         let mut spec = bounds;
@@ -27,17 +27,17 @@ fn uncounted(version: &str) -> Arc<Set> {
     })
 }
 
-fn between(least: u32, most: u32) -> Value {
+pub(super) fn between(least: u32, most: u32) -> Value {
     json!({"minReplicas": least, "maxReplicas": most})
 }
 
 impl World {
-    fn size(&self, name: &str) -> Option<i64> {
+    pub(super) fn size(&self, name: &str) -> Option<i64> {
         self.get(Kind::Deployment, name)?.int("/spec/replicas")
     }
 
     /// What an autoscaler scales, and between which bounds.
-    fn scaler(&self, name: &str) -> Option<(String, i64, i64)> {
+    pub(super) fn scaler(&self, name: &str) -> Option<(String, i64, i64)> {
         let scaler = self.get(Kind::HorizontalPodAutoscaler, name)?;
         let bound = |field: &str| scaler.int(&format!("/spec/{field}")).unwrap_or(1);
         Some((scaler.text("/spec/scaleTargetRef/name")?.to_owned(), bound("minReplicas"), bound("maxReplicas")))
@@ -53,11 +53,11 @@ impl World {
     }
 }
 
-fn copied(least: i64, most: i64) -> Option<(String, i64, i64)> {
+pub(super) fn copied(least: i64, most: i64) -> Option<(String, i64, i64)> {
     Some(("podinfo-primary".to_owned(), least, most))
 }
 
-fn own(least: i64, most: i64) -> Option<(String, i64, i64)> {
+pub(super) fn own(least: i64, most: i64) -> Option<(String, i64, i64)> {
     Some(("podinfo".to_owned(), least, most))
 }
 

@@ -95,6 +95,7 @@ fn known(record: &LoadedRecord) -> Result<KnownRecord<'_>, &str> {
         plan: record.plan.as_deref(),
         promoted: promoted.map(|set| Ok(&**set)),
         tried: tried.map(|set| &**set),
+        brought: state.run.as_ref().and_then(|run| record.sets.get(run.began())).map(|set| &**set),
     })
 }
 

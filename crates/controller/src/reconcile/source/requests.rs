@@ -331,7 +331,7 @@ async fn undone(
     Ok(Some(edits.iter().map(|(path, edit)| (path.clone(), blob(edit))).collect()))
 }
 
-/// What a run brought, and what serves in its place. After a rollback the former is what main still wants.
+/// What a run began with, and what serves in its place: what main changed directly since is not undone. After a rollback the former is what main still wants.
 #[must_use]
 pub(in crate::reconcile) fn to_undo<'r>(
     record: &'r LoadedRecord,
@@ -341,6 +341,6 @@ pub(in crate::reconcile) fn to_undo<'r>(
     let state = record.state.as_ref().ok()?;
     let theirs = record.sets.get(&state.promoted.as_ref()?.set)?;
     let past = taken_back(state).filter(|past| past.run == *run);
-    let brought = past.and_then(|past| record.sets.get(&past.to));
+    let brought = past.and_then(|past| record.sets.get(past.began.as_ref().unwrap_or(&past.to)));
     Some([brought.unwrap_or(&wanted.set), theirs])
 }

@@ -85,9 +85,9 @@ fn needed(state: &RolloutState) -> BTreeSet<&SetId> {
         let candidate = cluster.posture.candidate.as_ref().map(|role| &role.set);
         [Some(&cluster.posture.stable.set), candidate].into_iter().flatten()
     });
-    let run = state.run.iter().flat_map(|run| [&run.from, &run.to]);
+    let run = state.run.iter().flat_map(|run| [&run.from, &run.to, run.began()]);
     // What a run brought that went back: a request to undo its change on main starts from it.
-    let undone = history::taken_back(state).map(|past| &past.to);
+    let undone = history::taken_back(state).into_iter().flat_map(|past| past.began.iter().chain([&past.to]));
     postures.chain(run).chain(state.promoted.iter().map(|promoted| &promoted.set)).chain(undone).collect()
 }
 

@@ -119,6 +119,13 @@ impl Deletions {
             .for_each(|answer| answer.said = DeletionVerdict::Again);
     }
 
+    /// The run that brings a version took something along: what was said of that, or is asked, is about what it brings now.
+    pub fn renamed(&mut self, old: &SetId, new: &SetId) {
+        let asked = self.asked.iter_mut().map(|asked| &mut asked.successor);
+        let all = asked.chain(self.said.iter_mut().map(|answer| &mut answer.successor));
+        all.filter(|successor| successor.as_ref() == Some(old)).for_each(|successor| *successor = Some(new.clone()));
+    }
+
     /// That version is stable, or was taken back: what was said for it is about what main has no longer, or over.
     pub fn ended(&mut self, version: &SetId, is_stable: bool) {
         let is_about = |answer: &DeletionAnswer| answer.successor.as_ref() == Some(version);

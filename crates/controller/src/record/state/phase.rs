@@ -110,19 +110,36 @@ pub struct StepClock {
     /// The first tick that saw it reached: soak counts from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exposed: Option<Time>,
-    /// Since when it is not in force any more.
+    /// Since when it is not in force any more, or a pod that has served is not ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<Time>,
     /// For how long, since `exposed`, it was not in force and then was again: no part of the soak.
     #[serde(default, skip_serializing_if = "Span::is_zero")]
     pub away: Span,
+    /// Whether `lost` is since a pod that has served is not ready.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub failing: bool,
+    /// For how long pods that have served were not ready, until they were again.
+    #[serde(default, skip_serializing_if = "Span::is_zero")]
+    pub unready: Span,
+    /// The longest of these times.
+    #[serde(default, skip_serializing_if = "Span::is_zero")]
+    pub longest: Span,
 }
 
 impl StepClock {
     /// A step entered now.
     #[must_use]
     pub fn entered(now: Time) -> Self {
-        Self { entered: now, exposed: None, lost: None, away: Span::ZERO }
+        Self {
+            entered: now,
+            exposed: None,
+            lost: None,
+            away: Span::ZERO,
+            failing: false,
+            unready: Span::ZERO,
+            longest: Span::ZERO,
+        }
     }
 }
 

@@ -1,10 +1,10 @@
 //! A run, from its start to its place in the history, and what people have decided about runs.
 
-use super::{Proven, SetOrigin, Time, Void};
+use super::{Proven, SetOrigin, SetSource, Time, Void};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CheckName, ClusterName, CommitId, PodsDigest, Revision, RunId, SetId, StepName};
 use crate::manifest::proof::ApprovalRule;
-use crate::record::posture::Names;
+use crate::record::posture::{Directly, Names};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -71,6 +71,29 @@ pub struct Run {
     /// Since when it holds for providers that are away, by the checks that say for how long it does.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub away: BTreeMap<CheckName, Time>,
+    /// What main has changed directly since; none where `to` is what it began with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub along: Option<Along>,
+}
+
+/// How what a run brings came to differ from what it began with: it took along what makes no new version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Along {
+    /// The set that it began with: its revision is the run's.
+    pub began: SetId,
+    /// Where main has `to`.
+    pub source: SetSource,
+    /// What main had changed directly of what serves before the run took anything along.
+    #[serde(default, skip_serializing_if = "Directly::is_empty")]
+    pub before: Directly,
+}
+
+impl Run {
+    /// The set that it began with.
+    #[must_use]
+    pub fn began(&self) -> &SetId {
+        self.along.as_ref().map_or(&self.to, |along| &along.began)
+    }
 }
 
 /// A Job of a run that was seen in the cluster.
@@ -162,6 +185,9 @@ pub struct PastRun {
     pub stable: Option<SetOrigin>,
     /// To which set.
     pub to: SetId,
+    /// The set that it began with, if it took something along since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began: Option<SetId>,
     /// The revision of `to`.
     pub revision: Revision,
     /// How it ended.

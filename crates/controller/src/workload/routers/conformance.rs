@@ -10,7 +10,7 @@ use crate::manifest::desired::{
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{Percent, SetId};
 use crate::manifest::object::ROLE;
-use crate::record::posture::{Naming, Posture, Role, Size};
+use crate::record::posture::{Directly, Naming, Posture, Role, Size};
 use crate::record::state::RoleName;
 use crate::workload::fixtures::{live, name, namespace, object, plan, pods, set};
 use crate::workload::inplace::{self, InPlaceFacts};
@@ -62,7 +62,7 @@ fn row_plan(row: &Row) -> Plan {
 /// All objects with that split; without one those at rest.
 fn render_all(row: &Row, split: Option<&Split>) -> Objects {
     let (old, new) = (version(row, "0", "web:1"), version(row, "1", "web:2"));
-    let role = |set: &Set, size| Role { set: set.id.clone(), size, pods: None };
+    let role = |set: &Set, size| Role { set: set.id.clone(), size, pods: None, directly: Directly::new() };
     let candidate = split.map(|split| Role { pods: Some(pods()), ..role(&new, Size::Share(split.weight)) });
     let posture = Posture {
         naming: Naming::of(&row_plan(row)),
@@ -79,6 +79,7 @@ fn render_all(row: &Row, split: Option<&Split>) -> Objects {
     let facts = InPlaceFacts {
         plan: &plan,
         base: &base,
+        directly: &Directly::new(),
         sets: &sets,
         live: &stable,
         baseline: BASELINE,

@@ -27,7 +27,8 @@ fn who_is_about_to_push_that_is_told_that_people_will_be_asked() {
             "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec: {{limits: {{maxDeletions: {most}}}, tenants: {{}}}}\n"
         );
         let policy = policy::parse(&"tidegate.yaml".parse().unwrap(), text.as_bytes()).unwrap();
-        let known = KnownRecord { state: &record, plan: None, promoted: Some(Ok(promoted)), tried: None };
+        let known =
+            KnownRecord { state: &record, plan: None, promoted: Some(Ok(promoted)), tried: None, brought: None };
         outlook::wanted(rollout, Some(Ok(known)), Some(&policy), world.now).message
     };
     let asked = tells(QUICK, [many("1", 9), many("2", 1)], 7);
