@@ -5,7 +5,8 @@
 //! server-side apply. Semantics: Gateway API v1, "HTTPRouteRule" and "GRPCRouteRule": in both the match that asks for more headers goes
 //! before one that is the same but for them.
 
-use super::{Fields, HttpRouteForm, ObservedSplit, RouteStatus, RouteView, Routing, Services};
+use super::http_form::HttpRouteForm;
+use super::{Fields, ObservedSplit, RouteStatus, RouteView, Routing, Services};
 use crate::manifest::desired::{HeaderMatch, Router};
 use crate::manifest::ids::{ObjectName, Percent};
 use crate::manifest::object::{Kind, Object, items, items_mut, section};

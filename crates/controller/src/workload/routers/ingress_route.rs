@@ -5,7 +5,8 @@
 //! would come by, and the headers. Semantics: Traefik's reference of IngressRoute and "Rules and Priority": the matching route of the
 //! highest priority takes a request, and a route that says none has the length of its rule as its priority.
 
-use super::{Fields, HttpRouteForm, Routing, traefik};
+use super::http_form::HttpRouteForm;
+use super::{Fields, Routing, traefik};
 use crate::manifest::ids::{ObjectName, Percent};
 use crate::manifest::object::{Kind, Object, ObjectRef, items, section};
 use crate::manifest::traefik::priority_before;

@@ -5,6 +5,7 @@
 
 mod endpoints;
 pub mod gateway_api;
+mod http_form;
 mod ingress_route;
 pub mod istio;
 pub mod leftover;
@@ -23,6 +24,7 @@ use crate::workload::kinds::shared;
 use crate::workload::layouts::LayoutError;
 use crate::workload::live::LiveState;
 use crate::workload::owned::owned_by;
+use http_form::{HttpRouteForm, rewritten};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -105,19 +107,6 @@ pub struct RouteView<'a> {
     pub baseline: u32,
     /// What the objects of both roles are called.
     pub naming: &'a Naming,
-}
-
-/// A route in the words of an HTTPRoute.
-struct HttpRouteForm<'a> {
-    route: Object,
-    /// Stable's Service.
-    service: &'a ObjectName,
-}
-
-impl HttpRouteForm<'_> {
-    fn services<'a>(&'a self, naming: &'a Naming) -> Services<'a> {
-        naming.services().unwrap_or(self.service.into())
-    }
 }
 
 /// One way to split requests. What a router does not say itself is so for all whose route has the words of an HTTPRoute: it is split, read
@@ -213,15 +202,6 @@ fn routing(router: &Router) -> Box<dyn Routing + '_> {
         Router::Partition => Box::new(partition::Shared(Kind::StatefulSet)),
         Router::OnDelete => Box::new(partition::Shared(Kind::DaemonSet)),
     }
-}
-
-/// The route with a change in the words of an HTTPRoute.
-fn rewritten(
-    routing: &(impl Routing + ?Sized),
-    route: &Object,
-    change: impl FnOnce(&HttpRouteForm<'_>) -> Object,
-) -> Object {
-    routing.as_http_route(route).map_or_else(|| route.clone(), |words| routing.with_http_route(route, change(&words)))
 }
 
 /// The objects that carry the split, the one that [`render`] makes first. All of them take the retreat's mark.

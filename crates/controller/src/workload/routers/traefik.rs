@@ -9,7 +9,8 @@
 //! is in one object, and goes back in one write.
 
 use super::gateway_api::weight;
-use super::{Fields, Form, HttpRouteForm, Routing, gateway_api, rewritten};
+use super::http_form::{HttpRouteForm, rewritten};
+use super::{Fields, Form, Routing, gateway_api};
 use crate::manifest::ids::{ObjectName, Percent};
 use crate::manifest::object::{Kind, Object, ObjectRef, items, section};
 use crate::manifest::traefik::copier_suffix;
