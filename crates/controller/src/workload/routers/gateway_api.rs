@@ -6,7 +6,7 @@
 //! before one that is the same but for them.
 
 use super::http_form::HttpRouteForm;
-use super::{Fields, ObservedSplit, RouteStatus, RouteView, Routing, Services};
+use super::{ObservedSplit, RouteStatus, RouteView, Routing, Services};
 use crate::manifest::desired::{HeaderMatch, Router};
 use crate::manifest::ids::{ObjectName, Percent};
 use crate::manifest::object::{Kind, Object, items, items_mut, section};
@@ -49,10 +49,6 @@ impl Routing for GatewayApi<'_> {
 
     fn with_cookie(&self, split: &Object, cookie: &str) -> Object {
         if split.reference().kind == Kind::HttpRoute { with_cookie(split, self.0, cookie) } else { split.clone() }
-    }
-
-    fn fields(&self, _live: &Object) -> Fields {
-        &[&["spec", "rules"]]
     }
 
     fn status(&self, route: &Object, _view: &RouteView<'_>) -> RouteStatus {

@@ -6,7 +6,7 @@
 //! highest priority takes a request, and a route that says none has the length of its rule as its priority.
 
 use super::http_form::HttpRouteForm;
-use super::{Fields, Routing, traefik};
+use super::{Routing, traefik};
 use crate::manifest::ids::{ObjectName, Percent};
 use crate::manifest::object::{Kind, Object, ObjectRef, items, section};
 use crate::manifest::traefik::priority_before;
@@ -53,10 +53,6 @@ impl Routing for IngressRoute<'_> {
 
     fn ports<'a>(&self, route: &'a Object) -> Vec<&'a Value> {
         traefik::ports(route, self.0)
-    }
-
-    fn fields(&self, _live: &Object) -> Fields {
-        &[&["spec", "routes"]]
     }
 
     fn references(&self, route: &Object) -> bool {

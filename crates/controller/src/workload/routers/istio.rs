@@ -6,7 +6,7 @@
 //! first route that matches takes a request, weights are relative, and a destination that is alone gets all.
 
 use super::http_form::{HttpRouteForm, backend, changed, renamed, rewritten};
-use super::{Fields, RouteStatus, RouteView, Routing, gateway_api};
+use super::{RouteStatus, RouteView, Routing, gateway_api};
 use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{Kind, Object, ObjectRef, items, items_mut, section};
 use crate::workload::layouts::SUFFIX;
@@ -43,10 +43,6 @@ impl Routing for Istio<'_> {
 
     fn with_cookie(&self, split: &Object, cookie: &str) -> Object {
         rewritten(self, split, |words| gateway_api::with_cookie(&words.route, words.service, cookie))
-    }
-
-    fn fields(&self, _live: &Object) -> Fields {
-        &[&["spec", "http"]]
     }
 
     fn status(&self, service: &Object, _view: &RouteView<'_>) -> RouteStatus {

@@ -77,7 +77,7 @@ pub struct Form<'a> {
 }
 
 /// The fields of a route that a retreat lowers, each as a path.
-type Fields = &'static [&'static [&'static str]];
+type Fields = Vec<&'static [&'static str]>;
 
 /// The Services of both roles, where the candidate's may be no copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,9 +166,9 @@ trait Routing {
         rewritten(self, live, |words| gateway_api::retreat(&words.route, words.services(view.naming)))
     }
 
-    /// The fields of a live route that are lowered so.
-    fn fields(&self, _live: &Object) -> Fields {
-        &[]
+    /// The fields of a live route that are lowered so: where its kind has a list that is ours as a whole, that one.
+    fn fields(&self, live: &Object) -> Fields {
+        Some(live.reference().kind.facts().whole).filter(|path| !path.is_empty()).into_iter().collect()
     }
 
     /// Whether the cluster splits as the live [`live_route`] says. Where nobody tells, `settle` is for the moment that a proxy takes.

@@ -26,7 +26,7 @@ macro_rules! canary {
     ($($name:ident $text:literal;)*) => {
         $(const $name: &str = concat!("nginx.ingress.kubernetes.io/", $text);)*
         /// Where the split stands in the canary Ingress.
-        const FIELDS: Fields = &[$(&["metadata", "annotations", $name]),*];
+        const FIELDS: &[&[&str]] = &[$(&["metadata", "annotations", $name]),*];
     };
 }
 
@@ -91,7 +91,8 @@ impl Routing for Nginx<'_> {
     }
 
     fn fields(&self, live: &Object) -> Fields {
-        if live.reference().name == *self.ingress { &[&["spec", "rules"], &["spec", "defaultBackend"]] } else { FIELDS }
+        let main = live.reference().name == *self.ingress;
+        if main { vec![&["spec", "rules"], &["spec", "defaultBackend"]] } else { FIELDS.to_vec() }
     }
 
     /// Nothing in an Ingress says whether it is in force: ingress-nginx takes up a change of a canary within about a second, for which

@@ -10,7 +10,7 @@
 
 use super::gateway_api::weight;
 use super::http_form::{HttpRouteForm, rewritten};
-use super::{Fields, Form, Routing, gateway_api};
+use super::{Form, Routing, gateway_api};
 use crate::manifest::ids::{ObjectName, Percent};
 use crate::manifest::object::{Kind, Object, ObjectRef, items, section};
 use crate::manifest::traefik::copier_suffix;
@@ -51,10 +51,6 @@ impl Routing for Traefik<'_> {
     fn render(&self, plain: &Object, form: Form<'_>) -> Object {
         let split = Split { headers: BTreeSet::new(), ..form.split.clone() };
         rewritten(self, plain, |words| gateway_api::render(&words.route, words.service, &split))
-    }
-
-    fn fields(&self, _live: &Object) -> Fields {
-        &[&["spec", "weighted", "services"]]
     }
 
     fn references(&self, route: &Object) -> bool {
