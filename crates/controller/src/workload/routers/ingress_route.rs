@@ -51,10 +51,6 @@ impl Routing for IngressRoute<'_> {
         traefik::beside(route, self.0, copies)
     }
 
-    fn ports<'a>(&self, route: &'a Object) -> Vec<&'a Value> {
-        traefik::ports(route, self.0)
-    }
-
     fn references(&self, route: &Object) -> bool {
         traefik::references(route, self.0)
     }

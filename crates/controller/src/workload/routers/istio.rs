@@ -31,16 +31,6 @@ impl Routing for Istio<'_> {
         service
     }
 
-    /// Those that it names; a Service with one port needs none.
-    fn ports<'a>(&self, service: &'a Object) -> Vec<&'a Value> {
-        let namespace = service.reference().namespace.as_str();
-        let host = |to: &'a Value| in_namespace(to["host"].as_str()?, namespace);
-        let ours = |to: &&'a Value| host(to).is_some_and(|(name, _)| name == self.0.as_str());
-        let entries = items(&service.value()["spec"], "http").flat_map(|route| items(route, "route"));
-        let destinations = entries.filter_map(|entry| entry.get("destination")).filter(ours);
-        destinations.filter_map(|to| to.pointer("/port/number")).collect()
-    }
-
     fn with_cookie(&self, split: &Object, cookie: &str) -> Object {
         rewritten(self, split, |words| gateway_api::with_cookie(&words.route, words.service, cookie))
     }
@@ -178,8 +168,12 @@ const HOW: [(&str, &str); 3] = [("exact", "Exact"), ("regex", "RegularExpression
 
 /// An entry of a route as a backend. Alone it gets everything, whatever its weight.
 fn led_to(entry: &Value, alone: bool) -> Value {
-    let weight = if alone { 1 } else { entry["weight"].as_u64().unwrap_or(0) };
-    backend(entry, destination(&entry["destination"]), weight)
+    let mut to = destination(&entry["destination"]);
+    // A Service with one port needs none.
+    if let Some(port) = entry.pointer("/destination/port/number") {
+        to["port"] = port.clone();
+    }
+    backend(entry, to, if alone { 1 } else { entry["weight"].as_u64().unwrap_or(0) })
 }
 
 /// A destination by its name, if it is a Service of some namespace.

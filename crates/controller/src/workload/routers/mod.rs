@@ -133,8 +133,9 @@ trait Routing {
     }
 
     /// What [`ports`] says.
-    fn ports<'a>(&self, _route: &'a Object) -> Vec<&'a Value> {
-        Vec::new()
+    fn ports(&self, route: &Object) -> Vec<Value> {
+        let words = self.as_http_route(route);
+        words.map(|words| gateway_api::ports(&words.route, words.service)).unwrap_or_default()
     }
 
     /// What [`render`] says.
@@ -238,7 +239,7 @@ pub fn extra_route(router: &Router, copies: Percent, route: &Object) -> Result<O
 
 /// The ports of the Service that the manifests' route sends to.
 #[must_use]
-pub fn ports<'a>(router: &Router, route: &'a Object) -> Vec<&'a Value> {
+pub fn ports(router: &Router, route: &Object) -> Vec<Value> {
     routing(router).ports(route)
 }
 

@@ -58,10 +58,10 @@ impl Routing for Nginx<'_> {
     }
 
     /// Those that it leads to, by number or by name.
-    fn ports<'a>(&self, ingress: &'a Object) -> Vec<&'a Value> {
+    fn ports(&self, ingress: &Object) -> Vec<Value> {
         let own = backends(ingress.value()).filter(|backend| leads_to(backend, self.service.as_str()));
-        let port = |backend: &'a Value| {
-            backend.pointer("/service/port/number").or_else(|| backend.pointer("/service/port/name"))
+        let port = |backend: &Value| {
+            backend.pointer("/service/port/number").or(backend.pointer("/service/port/name")).cloned()
         };
         own.filter_map(port).collect()
     }
