@@ -25,6 +25,7 @@ impl Router {
             Self::Ingress => Some(("ingresses", format!("{name}-canary"))),
             Self::Traefik => Some(("traefikservices", name.to_owned())),
             Self::IngressRoute => Some(("ingressroutes", name.to_owned())),
+            Self::Proxy => Some(("httpproxies", name.to_owned())),
             Self::Pods | Self::Service | Self::Set | Self::Daemon => None,
         }
     }
@@ -36,6 +37,7 @@ impl Router {
             Self::Mesh => items(&route["spec"]["http"]).flat_map(http).collect(),
             Self::Ingress => ingress(name, &route["metadata"]["annotations"]),
             Self::Traefik => weighted(name, false, &route["spec"]["weighted"]["services"]).collect(),
+            Self::Proxy => items(&route["spec"]["routes"]).flat_map(proxied).collect(),
             Self::IngressRoute => items(&route["spec"]["routes"])
                 .flat_map(|one| {
                     let alone = one["match"].as_str().is_some_and(|rule| rule.contains("Header"));
@@ -62,6 +64,14 @@ impl Router {
                 }
             }
             Self::Ingress => route["metadata"]["annotations"][WEIGHT] = json!("100"),
+            Self::Proxy => {
+                let all = route["spec"]["routes"].as_array_mut().and_then(|all| all.last_mut());
+                for to in all.and_then(|one| one["services"].as_array_mut()).into_iter().flatten() {
+                    if to["mirror"].is_null() {
+                        to["weight"] = weight(&to["name"]);
+                    }
+                }
+            }
             // What gets nothing is not named there.
             Self::Traefik => route["spec"]["weighted"]["services"] = raised(service),
             Self::IngressRoute => {
@@ -82,6 +92,7 @@ impl Router {
             Self::Ingress => format!("nginx: {{ingress: {name}, service: {name}}}"),
             Self::Traefik => format!("traefik: {{traefikService: {name}, service: {name}}}"),
             Self::IngressRoute => format!("traefik: {{ingressRoute: {name}, service: {name}}}"),
+            Self::Proxy => format!("contour: {{httpProxy: {name}, service: {name}}}"),
             Self::Pods => format!("replicas: {{service: {name}}}"),
             Self::Service => format!("service: {name}"),
             Self::Set | Self::Daemon => return String::new(),
@@ -133,6 +144,15 @@ spec: {{weighted: {{services: [{{name: {name}, port: 80}}]}}}}
                 service + &ingress_route(name, "kind: TraefikService")
             }
             Self::IngressRoute => ingress_route(name, "port: 80"),
+            // Operations' root includes it.
+            Self::Proxy => format!(
+                "---
+apiVersion: projectcontour.io/v1
+kind: HTTPProxy
+metadata: {{name: {name}}}
+spec: {{routes: [{{conditions: [{{prefix: /}}], services: [{{name: {name}, port: 80}}]}}]}}
+"
+            ),
             Self::Pods | Self::Service | Self::Set | Self::Daemon => String::new(),
         }
     }
@@ -177,6 +197,17 @@ fn http(http: &Value) -> impl Iterator<Item = Backend> {
         let default = if several { Value::from(0) } else { Value::from(100) };
         let weight = if to["weight"].is_null() { &default } else { &to["weight"] };
         backend(alone, &to["destination"]["host"], weight)
+    })
+}
+
+/// Services of Contour: without any weight all get the same.
+fn proxied(route: &Value) -> impl Iterator<Item = Backend> {
+    let alone = items(&route["conditions"]).any(|condition| condition["header"].is_object());
+    let led = move || items(&route["services"]).filter(|to| to["mirror"] != true);
+    let even = led().all(|to| to["weight"].as_u64().unwrap_or(0) == 0);
+    led().map(move |to| {
+        let weight = if even { Value::from(1) } else { Value::from(to["weight"].as_u64().unwrap_or(0)) };
+        backend(alone, &to["name"], &weight)
     })
 }
 

@@ -11,6 +11,7 @@ mod routers;
 mod services;
 mod stateful;
 mod strategies;
+mod teams;
 mod told;
 mod tracked;
 

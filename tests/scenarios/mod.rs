@@ -104,6 +104,7 @@ scenarios! {
     by_mesh
     by_mesh_fails
     by_pods
+    by_proxy
     by_service
     by_service_fails
     by_traefik

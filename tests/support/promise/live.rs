@@ -154,6 +154,7 @@ impl Live {
             }
             ("traefikservices", Some(Router::Traefik { traefik_service: route, .. }))
             | ("ingressroutes", Some(Router::IngressRoute { ingress_route: route, .. }))
+            | ("httpproxies", Some(Router::Contour { http_proxy: route, .. }))
                 if name == route.as_str() =>
             {
                 Some(Part::Route)
@@ -230,6 +231,10 @@ impl Live {
                 let route = self.find(Part::Route, ingress_route.as_str())?;
                 let split = routes::ingress_route(&route.spec, name.as_str());
                 reach(format!("IngressRoute {ingress_route}"), route, split)
+            }
+            Router::Contour { http_proxy, service: name } => {
+                let route = self.find(Part::Route, http_proxy.as_str())?;
+                reach(format!("HTTPProxy {http_proxy}"), route, routes::http_proxy(&route.spec, name.as_str()))
             }
             Router::Service { service: name } => reach(format!("Service {name}"), selected?, all),
             Router::Replicas { service: name } => {

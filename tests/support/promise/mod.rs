@@ -221,6 +221,7 @@ impl Instant<'_> {
             | Router::Service { .. }
             | Router::Traefik { .. }
             | Router::IngressRoute { .. }
+            | Router::Contour { .. }
                 if reach.split.within(&ceiling) =>
             {
                 return None;
@@ -231,7 +232,8 @@ impl Instant<'_> {
             | Router::Nginx { .. }
             | Router::Service { .. }
             | Router::Traefik { .. }
-            | Router::IngressRoute { .. } => describe(&ceiling),
+            | Router::IngressRoute { .. }
+            | Router::Contour { .. } => describe(&ceiling),
             router @ (Router::Partition | Router::OnDelete) => {
                 let limit = self.posture().map_or_else(Split::stable, |posture| posture.split.clone());
                 let at_rest = *router == Router::Partition && self.shared_is_stable();

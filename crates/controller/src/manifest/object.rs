@@ -162,6 +162,14 @@ kinds! {
         posture: &[".spec.rules"],
         ..PLAIN
     };
+    HttpProxy: "HTTPProxy", "projectcontour.io/v1", "httpproxies", Facts {
+        origin: Origin::Custom,
+        mappings: &["/spec"],
+        references: Some("/spec/includes"),
+        whole: &["spec", "routes"],
+        posture: &[".spec.routes"],
+        ..PLAIN
+    };
     Ingress: "Ingress", "networking.k8s.io/v1", "ingresses", Facts {
         mappings: &["/spec"],
         posture: &[".metadata.annotations.nginx.ingress.kubernetes.io/canary", ".metadata.annotations.nginx.ingress.kubernetes.io/canary-weight", ".metadata.annotations.nginx.ingress.kubernetes.io/canary-weight-total", ".metadata.annotations.nginx.ingress.kubernetes.io/canary-by-header", ".metadata.annotations.nginx.ingress.kubernetes.io/canary-by-header-value", ".metadata.annotations.nginx.ingress.kubernetes.io/canary-by-header-pattern", ".metadata.annotations.nginx.ingress.kubernetes.io/canary-by-cookie"],
@@ -216,6 +224,7 @@ impl Kind {
         Self::DestinationRule,
         Self::GrpcRoute,
         Self::HttpRoute,
+        Self::HttpProxy,
         Self::Ingress,
         Self::TraefikService,
         Self::IngressRoute,
@@ -229,6 +238,7 @@ impl Kind {
     pub const ROUTES: &'static [Self] = &[
         Self::GrpcRoute,
         Self::HttpRoute,
+        Self::HttpProxy,
         Self::Ingress,
         Self::TraefikService,
         Self::IngressRoute,

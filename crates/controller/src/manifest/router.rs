@@ -77,6 +77,14 @@ pub enum Router {
         /// The Service that its routes lead to, in the set.
         service: ObjectName,
     },
+    /// An HTTPProxy of Contour: weights, headers and copies.
+    #[serde(rename_all = "camelCase")]
+    Contour {
+        /// The HTTPProxy, in the set.
+        http_proxy: ObjectName,
+        /// The Service that its routes lead to, in the set.
+        service: ObjectName,
+    },
     /// The number of candidate pods behind one Service.
     Replicas {
         /// The Service, in the set.
@@ -129,6 +137,7 @@ impl Router {
             Self::Istio { virtual_service: name.clone(), service: service.clone() },
             Self::Traefik { traefik_service: name.clone(), service: service.clone() },
             Self::IngressRoute { ingress_route: name.clone(), service: service.clone() },
+            Self::Contour { http_proxy: name.clone(), service: service.clone() },
         ];
         all.into_iter().find(|router| router.route().is_some_and(|(own, _)| own == kind))
     }
@@ -143,6 +152,7 @@ impl Router {
             | Self::Istio { service, .. }
             | Self::Traefik { service, .. }
             | Self::IngressRoute { service, .. }
+            | Self::Contour { service, .. }
             | Self::Replicas { service }
             | Self::Service { service } => Some(service),
             Self::Partition | Self::OnDelete => None,
@@ -160,6 +170,7 @@ impl Router {
             | Self::Istio { service, .. }
             | Self::Traefik { service, .. }
             | Self::IngressRoute { service, .. }
+            | Self::Contour { service, .. }
             | Self::Replicas { service }
             | Self::Service { service } => service.clone_from(other),
             Self::Partition | Self::OnDelete => {}
@@ -177,6 +188,7 @@ impl Router {
             Self::Istio { virtual_service, .. } => Some((Kind::VirtualService, virtual_service)),
             Self::Traefik { traefik_service, .. } => Some((Kind::TraefikService, traefik_service)),
             Self::IngressRoute { ingress_route, .. } => Some((Kind::IngressRoute, ingress_route)),
+            Self::Contour { http_proxy, .. } => Some((Kind::HttpProxy, http_proxy)),
             Self::Replicas { .. } | Self::Service { .. } | Self::Partition | Self::OnDelete => None,
         }
     }
@@ -194,6 +206,7 @@ impl Router {
             Self::Istio { .. } => routed("istio", "virtualService"),
             Self::Traefik { .. } => routed("traefik", "traefikService"),
             Self::IngressRoute { .. } => routed("traefik", "ingressRoute"),
+            Self::Contour { .. } => routed("contour", "httpProxy"),
             Self::Replicas { .. } => {
                 ("replicas", "/spec/traffic/replicas".to_owned(), "/spec/traffic/replicas/service".to_owned())
             }
@@ -213,7 +226,8 @@ impl Router {
             | Self::Nginx { .. }
             | Self::Istio { .. }
             | Self::Traefik { .. }
-            | Self::IngressRoute { .. } => By::Route,
+            | Self::IngressRoute { .. }
+            | Self::Contour { .. } => By::Route,
             Self::Replicas { .. } => By::Pods,
             Self::Service { .. } => By::Selector,
             Self::Partition | Self::OnDelete => By::Partition,

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 /// The most phases that a plan has.
 const MOST: usize = 50;
-const EITHER: &str = "exactly one of gatewayAPI, istio, nginx, replicas, service and traefik";
+const EITHER: &str = "exactly one of contour, gatewayAPI, istio, nginx, replicas, service and traefik";
 
 pub(super) fn check(case: &Case<'_>) -> Vec<Diagnostic> {
     let mut found = names(case);
@@ -128,6 +128,7 @@ fn at_once(case: &Case<'_>) -> Vec<Diagnostic> {
 /// No router, more than one, or one without a route or with two.
 fn unnamed(case: &Case<'_>, traffic: &raw::Traffic) -> Diagnostic {
     let raw::Traffic {
+        contour,
         gateway_api,
         istio,
         nginx,
@@ -142,7 +143,7 @@ fn unnamed(case: &Case<'_>, traffic: &raw::Traffic) -> Diagnostic {
         let what = if some { "two routes at once" } else { "no route is named" };
         case.error(&format!("/spec/traffic/{field}"), Code::Schema, what, format!("exactly one of {one}"))
     };
-    let others = istio.is_some() || nginx.is_some() || replicas.is_some() || service.is_some();
+    let others = contour.is_some() || istio.is_some() || nginx.is_some() || replicas.is_some() || service.is_some();
     match (gateway_api, traefik) {
         (Some(gateway), None) if !others => {
             let found = routes("gatewayAPI", gateway.http_route.is_some(), "httpRoute and grpcRoute");

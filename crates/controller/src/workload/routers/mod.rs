@@ -3,6 +3,7 @@
 //!
 //! A new router is one new file here, which implements [`Routing`], and one line in [`routing`].
 
+mod contour;
 mod endpoints;
 pub mod gateway_api;
 mod http_form;
@@ -198,6 +199,7 @@ fn routing(router: &Router) -> Box<dyn Routing + '_> {
         Router::Istio { service, .. } => Box::new(istio::Istio(service)),
         Router::Traefik { service, .. } => Box::new(traefik::Traefik(service)),
         Router::IngressRoute { service, .. } => Box::new(ingress_route::IngressRoute(service)),
+        Router::Contour { service, .. } => Box::new(contour::HttpProxy(service)),
         Router::Replicas { service } => Box::new(replicas::Replicas(service)),
         Router::Service { service } => Box::new(service::Selector(service)),
         Router::Partition => Box::new(partition::Shared(Kind::StatefulSet)),
@@ -306,8 +308,8 @@ pub fn status(router: &Router, view: &RouteView<'_>) -> RouteStatus {
 
 /// What of a route decides who takes it, beside what its gateways let in. No split changes it.
 #[must_use]
-pub fn place(route: &Object) -> [Option<&Value>; 2] {
-    ["/spec/parentRefs", "/spec/hostnames"].map(|field| route.at(field))
+pub fn place(route: &Object) -> [Option<&Value>; 4] {
+    ["/spec/parentRefs", "/spec/hostnames", "/spec/virtualhost", "/spec/includes"].map(|field| route.at(field))
 }
 
 /// Whether an object sends requests to that Service of its own namespace. Such an object is deleted before the Service.

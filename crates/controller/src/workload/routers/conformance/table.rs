@@ -33,8 +33,19 @@ pub(super) enum Tells {
 }
 
 pub(super) fn rows() -> Vec<Row> {
-    let mut rows =
-        vec![gateway_api(), grpc(), istio(), nginx(), traefik(), ingress_route(), replicas(), service(), partition()];
+    let mut rows = vec![
+        gateway_api(),
+        grpc(),
+        istio(),
+        nginx(),
+        traefik(),
+        ingress_route(),
+        included(),
+        root(),
+        replicas(),
+        service(),
+        partition(),
+    ];
     let copied = rows.iter().filter(|row| [By::Route, By::Selector].contains(&row.router.by()));
     let copies: Vec<Row> = copied.map(|row| Row { layout: Layout::Primary, ..row.clone() }).collect();
     rows.extend(copies);
@@ -216,6 +227,42 @@ fn ingress_route() -> Row {
     }
 }
 
+/// An HTTPProxy that another includes.
+fn included() -> Row {
+    let to = |name: &str| json!({"name": name, "port": 80});
+    let routes = json!([
+        {"conditions": [{"prefix": "/docs"}], "services": [to("docs")]},
+        {"conditions": [{"exact": "/x"}, {"header": {"name": "X-Api", "contains": "2"}}, {"queryParameter": {"name": "a", "present": true}}],
+         "services": [to("web")], "retryPolicy": {"count": 3}},
+        {"conditions": [{"prefix": "/old"}], "requestRedirectPolicy": {"path": "/"}},
+        {"conditions": [{"prefix": "/"}], "timeoutPolicy": {"response": "10s"},
+         "services": [{"name": "web", "port": 80, "protocol": "h2c"}, {"name": "old", "port": 80}]},
+    ]);
+    Row {
+        name: "contour",
+        layout: Layout::InPlace,
+        target: TargetKind::Deployment,
+        router: Router::Contour { http_proxy: web(), service: web() },
+        manifests: vec![backend_service(), object(Kind::HttpProxy, "web", json!({"spec": {"routes": routes}}))],
+        tells: Tells::AllAndCopies,
+        foreign: vec![(named(Kind::HttpProxy, "web"), |proxy| {
+            let all = json!({"services": [{"name": "web-canary", "port": 80}]});
+            proxy["spec"]["routes"].as_array_mut().unwrap().push(all);
+        })],
+    }
+}
+
+/// One that has a host of its own.
+fn root() -> Row {
+    let routes = json!([{"services": [{"name": "web", "port": 80, "weight": 7}]}]);
+    let spec = json!({"virtualhost": {"fqdn": "web.example.org"}, "includes": [{"name": "docs"}], "routes": routes});
+    Row {
+        name: "contour by a root",
+        manifests: vec![backend_service(), object(Kind::HttpProxy, "web", json!({"spec": spec}))],
+        ..included()
+    }
+}
+
 fn replicas() -> Row {
     Row {
         name: "replicas",
@@ -264,7 +311,8 @@ pub(super) fn following(router: Option<&Router>) -> Option<Router> {
         Some(Router::Nginx { .. }) => Router::Istio { virtual_service: web(), service: web() },
         Some(Router::Istio { .. }) => Router::Traefik { traefik_service: web(), service: web() },
         Some(Router::Traefik { .. }) => Router::IngressRoute { ingress_route: web(), service: web() },
-        Some(Router::IngressRoute { .. }) => Router::Replicas { service: web() },
+        Some(Router::IngressRoute { .. }) => Router::Contour { http_proxy: web(), service: web() },
+        Some(Router::Contour { .. }) => Router::Replicas { service: web() },
         Some(Router::Replicas { .. }) => Router::Service { service: web() },
         Some(Router::Service { .. }) => Router::Partition,
         Some(Router::Partition) => Router::OnDelete,
