@@ -231,7 +231,8 @@ impl Seen {
             | Router::Ingress
             | Router::Traefik
             | Router::IngressRoute
-            | Router::Proxy => self.route().map_or(0, |route| self.share(route)),
+            | Router::Proxy
+            | Router::Table => self.route().map_or(0, |route| self.share(route)),
             Router::Set | Router::Daemon => 0,
             Router::Pods | Router::Service => {
                 let alone = self.get("services", name).is_some_and(|service| self.leads_to_candidate(service));

@@ -42,6 +42,8 @@ pub(crate) enum Router {
     IngressRoute,
     /// The routes of an HTTPProxy.
     Proxy,
+    /// The routes of a RouteTable.
+    Table,
     /// The pods of a StatefulSet, from the last on.
     Set,
     /// Those of a DaemonSet, node by node.
@@ -53,7 +55,8 @@ pub(crate) enum Router {
 impl Router {
     fn new(dice: &mut Dice) -> Self {
         match dice.below(100) {
-            0..33 => Self::Route,
+            0..29 => Self::Route,
+            29..33 => Self::Table,
             33..37 => Self::Proxy,
             37..44 => Self::Grpc,
             44..53 => Self::Mesh,
@@ -76,7 +79,7 @@ impl Router {
         let (in_place, primary) = (Layout::InPlace, Layout::Primary);
         match self {
             Self::Route | Self::Grpc => dice.pick(&[in_place, in_place, primary, Layout::Versioned]),
-            Self::Mesh | Self::Ingress | Self::Traefik | Self::IngressRoute | Self::Proxy => {
+            Self::Mesh | Self::Ingress | Self::Traefik | Self::IngressRoute | Self::Proxy | Self::Table => {
                 dice.pick(&[in_place, in_place, primary])
             }
             Self::Set | Self::Daemon | Self::Pods | Self::Service => in_place,
@@ -90,6 +93,7 @@ impl Router {
             Self::Route | Self::Mesh | Self::IngressRoute | Self::Proxy => {
                 &[Header, Header, Cookie, Either, Preview, Copies]
             }
+            Self::Table => &[Header, Header, Cookie, Either, Preview],
             Self::Grpc => &[Header, Header, Preview, Copies],
             Self::Ingress => &[Header, Cookie, Either, Preview],
             Self::Traefik => &[Preview, Copies],
@@ -105,7 +109,7 @@ impl Router {
             // Traefik refuses an alias.
             Self::Traefik | Self::IngressRoute => &[Leads::Pods],
             // So does Contour, unless it is told otherwise.
-            Self::Proxy => &[Leads::Pods],
+            Self::Proxy | Self::Table => &[Leads::Pods],
             Self::Set | Self::Daemon | Self::Pods | Self::Service => &[],
         }
     }
@@ -160,6 +164,7 @@ impl Shape {
             | Router::Traefik
             | Router::IngressRoute
             | Router::Proxy
+            | Router::Table
             | Router::Pods
             | Router::Service => ("Deployment", "deployments"),
         }
@@ -361,6 +366,7 @@ impl fmt::Display for Router {
             Self::Traefik => "a TraefikService",
             Self::IngressRoute => "an IngressRoute",
             Self::Proxy => "an HTTPProxy",
+            Self::Table => "a RouteTable",
             Self::Set => "the partition of a StatefulSet",
             Self::Daemon => "the nodes of a DaemonSet",
             Self::Pods => "the number of pods",

@@ -107,6 +107,7 @@ scenarios! {
     by_proxy
     by_service
     by_service_fails
+    by_table
     by_traefik
     candidate_fails_at_return
     candidate_is_evicted

@@ -1,6 +1,6 @@
 //! Several teams behind one proxy: whose host, whose object, and that one team's mistake is nobody else's.
 
-use super::routers::{HTTP_PROXY, behind};
+use super::routers::{HTTP_PROXY, ROUTE_TABLE, behind};
 use crate::tree::{PODINFO_SET, POLICY, SITE, Tree, WORKER_SET, codes};
 use tidegate::cli::validate::{Colour, Output, report};
 use tidegate::manifest::diagnostic::Code;
@@ -83,10 +83,18 @@ fn t_2_what_reaches_beyond_its_namespace_rejects_that_rollout_alone() {
         "kind: HTTPProxy\nmetadata: {name: podinfo}",
         "kind: HTTPProxy\nmetadata: {name: podinfo, namespace: blog}",
     );
-    for tree in [including, placed] {
+    let mut table = behind(ROUTE_TABLE);
+    table.edit(PODINFO_SET, "namespace: shop}, port", "namespace: blog}, port");
+    for tree in [including, placed, table] {
         let loaded = tree.load();
         assert!(codes(&loaded, "shop/podinfo").contains(&Code::CrossNamespace), "{:#?}", loaded.errors());
         assert_eq!([codes(&loaded, "shop/worker"), codes(&loaded, "blog/site")], [[], []]);
     }
+    // The root of all teams is no rollout's.
+    let mut rooted = behind(ROUTE_TABLE);
+    rooted.edit(PODINFO_SET, "kind: RouteTable", "kind: VirtualService");
+    let loaded = rooted.load();
+    assert_eq!(codes(&loaded, "shop/podinfo"), [Code::KindNotAllowed]);
+    assert_eq!([codes(&loaded, "shop/worker"), codes(&loaded, "blog/site")], [[], []]);
     assert!(Tree::example().text(SITE).contains("namespace: blog"));
 }

@@ -222,6 +222,7 @@ impl Instant<'_> {
             | Router::Traefik { .. }
             | Router::IngressRoute { .. }
             | Router::Contour { .. }
+            | Router::Gloo { .. }
                 if reach.split.within(&ceiling) =>
             {
                 return None;
@@ -233,7 +234,8 @@ impl Instant<'_> {
             | Router::Service { .. }
             | Router::Traefik { .. }
             | Router::IngressRoute { .. }
-            | Router::Contour { .. } => describe(&ceiling),
+            | Router::Contour { .. }
+            | Router::Gloo { .. } => describe(&ceiling),
             router @ (Router::Partition | Router::OnDelete) => {
                 let limit = self.posture().map_or_else(Split::stable, |posture| posture.split.clone());
                 let at_rest = *router == Router::Partition && self.shared_is_stable();

@@ -1,4 +1,4 @@
-//! What the objects of Contour, Istio, ingress-nginx and Traefik send to a candidate, read as their documents say.
+//! What the objects of Contour, Gloo, Istio, ingress-nginx and Traefik send to a candidate, read as their documents say.
 
 use super::live::share;
 use serde_json::Value;
@@ -117,6 +117,42 @@ pub(super) fn http_proxy(spec: &Value, service: &str) -> Split {
         match new {
             0 => {}
             _ if stable == 0 && !asked.is_empty() => drop(split.headers.insert(asked)),
+            _ => split.weight = split.weight.max(share(new, stable)),
+        }
+    }
+    split
+}
+
+/// What a RouteTable sends to `<service>-canary`: the largest share of any route that names both, and the headers of routes that name it
+/// alone.
+pub(super) fn route_table(spec: &Value, service: &str) -> Split {
+    let canary = format!("{service}-canary");
+    let mut split = Split::default();
+    for route in items(&spec["routes"]) {
+        let named = |to: &Value, name: &str| to["kube"]["ref"]["name"] == *name;
+        let weight = |name: &str| -> u64 {
+            let several = items(&route["routeAction"]["multi"]["destinations"]);
+            let several: u64 =
+                several.filter(|to| named(&to["destination"], name)).map(|to| to["weight"].as_u64().unwrap_or(0)).sum();
+            several + u64::from(named(&route["routeAction"]["single"], name))
+        };
+        let (stable, new) = (weight(service), weight(&canary));
+        let asked: Vec<HeaderMatch> = items(&route["matchers"])
+            .map(|matcher| {
+                let header = |header: &Value| {
+                    let value = header["value"].as_str()?.to_owned();
+                    let pattern = header["regex"] == true;
+                    let value = if pattern { HeaderValue::Regex { regex: value } } else { HeaderValue::Exact(value) };
+                    Some((header["name"].as_str()?.to_lowercase(), value))
+                };
+                items(&matcher["headers"]).filter_map(header).collect()
+            })
+            .collect();
+        match new {
+            0 => {}
+            _ if stable == 0 && !asked.is_empty() && asked.iter().all(|headers| !headers.is_empty()) => {
+                split.headers.extend(asked);
+            }
             _ => split.weight = split.weight.max(share(new, stable)),
         }
     }

@@ -183,6 +183,14 @@ kinds! {
         posture: &[".spec.routes"],
         ..PLAIN
     };
+    // What it names may stand in the gateway's namespace; what may not is told with its router.
+    RouteTable: "RouteTable", "gateway.solo.io/v1", "routetables", Facts {
+        origin: Origin::Custom,
+        mappings: &["/spec"],
+        whole: &["spec", "routes"],
+        posture: &[".spec.routes"],
+        ..PLAIN
+    };
     TraefikService: "TraefikService", "traefik.io/v1alpha1", "traefikservices", Facts {
         origin: Origin::Custom,
         mappings: &["/spec"],
@@ -226,6 +234,7 @@ impl Kind {
         Self::HttpRoute,
         Self::HttpProxy,
         Self::Ingress,
+        Self::RouteTable,
         Self::TraefikService,
         Self::IngressRoute,
         Self::VirtualService,
@@ -240,6 +249,7 @@ impl Kind {
         Self::HttpRoute,
         Self::HttpProxy,
         Self::Ingress,
+        Self::RouteTable,
         Self::TraefikService,
         Self::IngressRoute,
         Self::VirtualService,

@@ -19,7 +19,7 @@ use super::hook::Hook;
 use super::ids::{CheckName, Namespace, ObjectName, Percent, RolloutName, ScheduleName, StepName};
 use super::measure::{Comparison, Latency, PrometheusQuery, SuccessRate};
 pub use decision::{Action, DecisionSpec, Named};
-pub use delegated::Contour;
+pub use delegated::{Contour, Gloo};
 pub use installation::{
     App, Caps, Cluster, Feedback, Forge, ForgeKind, InCluster, InstallationSpec, Projection, Prometheus, Provider,
     Repository, Signing, Ssh, Webhook,
@@ -162,7 +162,7 @@ pub struct Target {
     pub track: Track,
 }
 
-/// How requests are split: by exactly one of `contour`, `gatewayAPI`, `istio`, `nginx`, `replicas`, `service` and `traefik`.
+/// How requests are split: by exactly one of `contour`, `gatewayAPI`, `gloo`, `istio`, `nginx`, `replicas`, `service` and `traefik`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Traffic {
@@ -174,6 +174,10 @@ pub struct Traffic {
     #[serde(rename = "gatewayAPI", default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "GatewayApi")]
     pub gateway_api: Option<GatewayApi>,
+    /// By a RouteTable of Gloo: weights and headers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Gloo")]
+    pub gloo: Option<Gloo>,
     /// By an Istio VirtualService: weights, headers and copies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Istio")]

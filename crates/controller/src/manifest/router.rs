@@ -85,6 +85,14 @@ pub enum Router {
         /// The Service that its routes lead to, in the set.
         service: ObjectName,
     },
+    /// A RouteTable of Gloo: weights and headers.
+    #[serde(rename_all = "camelCase")]
+    Gloo {
+        /// The RouteTable, in the set.
+        route_table: ObjectName,
+        /// The Service that its routes lead to, in the set.
+        service: ObjectName,
+    },
     /// The number of candidate pods behind one Service.
     Replicas {
         /// The Service, in the set.
@@ -138,6 +146,7 @@ impl Router {
             Self::Traefik { traefik_service: name.clone(), service: service.clone() },
             Self::IngressRoute { ingress_route: name.clone(), service: service.clone() },
             Self::Contour { http_proxy: name.clone(), service: service.clone() },
+            Self::Gloo { route_table: name.clone(), service: service.clone() },
         ];
         all.into_iter().find(|router| router.route().is_some_and(|(own, _)| own == kind))
     }
@@ -153,6 +162,7 @@ impl Router {
             | Self::Traefik { service, .. }
             | Self::IngressRoute { service, .. }
             | Self::Contour { service, .. }
+            | Self::Gloo { service, .. }
             | Self::Replicas { service }
             | Self::Service { service } => Some(service),
             Self::Partition | Self::OnDelete => None,
@@ -171,6 +181,7 @@ impl Router {
             | Self::Traefik { service, .. }
             | Self::IngressRoute { service, .. }
             | Self::Contour { service, .. }
+            | Self::Gloo { service, .. }
             | Self::Replicas { service }
             | Self::Service { service } => service.clone_from(other),
             Self::Partition | Self::OnDelete => {}
@@ -189,6 +200,7 @@ impl Router {
             Self::Traefik { traefik_service, .. } => Some((Kind::TraefikService, traefik_service)),
             Self::IngressRoute { ingress_route, .. } => Some((Kind::IngressRoute, ingress_route)),
             Self::Contour { http_proxy, .. } => Some((Kind::HttpProxy, http_proxy)),
+            Self::Gloo { route_table, .. } => Some((Kind::RouteTable, route_table)),
             Self::Replicas { .. } | Self::Service { .. } | Self::Partition | Self::OnDelete => None,
         }
     }
@@ -207,6 +219,7 @@ impl Router {
             Self::Traefik { .. } => routed("traefik", "traefikService"),
             Self::IngressRoute { .. } => routed("traefik", "ingressRoute"),
             Self::Contour { .. } => routed("contour", "httpProxy"),
+            Self::Gloo { .. } => routed("gloo", "routeTable"),
             Self::Replicas { .. } => {
                 ("replicas", "/spec/traffic/replicas".to_owned(), "/spec/traffic/replicas/service".to_owned())
             }
@@ -227,7 +240,8 @@ impl Router {
             | Self::Istio { .. }
             | Self::Traefik { .. }
             | Self::IngressRoute { .. }
-            | Self::Contour { .. } => By::Route,
+            | Self::Contour { .. }
+            | Self::Gloo { .. } => By::Route,
             Self::Replicas { .. } => By::Pods,
             Self::Service { .. } => By::Selector,
             Self::Partition | Self::OnDelete => By::Partition,

@@ -1,5 +1,5 @@
-//! The HTTPProxy of the router `contour`: whether all that it sends to the Service can be split, and whether whoever sends certain headers
-//! can be led by a route of their own.
+//! The routes of the routers `contour` and `gloo`, an HTTPProxy and a RouteTable: whether all that they send to the Service can be split,
+//! and whether whoever sends certain headers can be led by a route of their own.
 
 use super::route::WEIGHT;
 use super::{Case, SUFFIX};
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 struct Led<'a> {
     /// Of which route.
     route: usize,
-    /// Where it is named, and its Service.
+    /// Where it is named, and its Service; empty where it is something else.
     at: String,
     service: &'a str,
     weight_at: String,
@@ -28,7 +28,7 @@ struct Led<'a> {
 }
 
 pub(super) fn check(case: &Case<'_>) -> Vec<Diagnostic> {
-    let Some(router @ Router::Contour { .. }) = case.router() else { return Vec::new() };
+    let Some(router @ (Router::Contour { .. } | Router::Gloo { .. })) = case.router() else { return Vec::new() };
     let (Some((kind, name)), Some(service)) = (router.route(), router.service()) else { return Vec::new() };
     let item = match case.require(&router.spelling().route, kind, name) {
         Ok(item) => item,
@@ -37,34 +37,63 @@ pub(super) fn check(case: &Case<'_>) -> Vec<Diagnostic> {
     let all = led(item);
     let mut found = leads(case, item, service, &all);
     found.extend(all.iter().filter_map(|one| weighs(item, one)));
-    found.extend(mirrored(case, item, service, &all));
     found.extend(told_apart(case, item, service, &all));
-    found.extend(item.object.at("/spec/tcpproxy").map(|_| {
-        let what = "what comes by tcpproxy are connections, and no phase splits these";
-        item.error("/spec/tcpproxy", Code::RouterLimit, what, "routes alone, or the router replicas or service")
-    }));
+    if kind == Kind::RouteTable {
+        found.extend(unweighed(item, &all));
+        found.extend(elsewhere(case, item));
+        found.extend(alternatives(item));
+    } else {
+        found.extend(mirrored(case, item, service, &all));
+        found.extend(item.object.at("/spec/tcpproxy").map(|_| {
+            let what = "what comes by tcpproxy are connections, and no phase splits these";
+            item.error("/spec/tcpproxy", Code::RouterLimit, what, "routes alone, or the router replicas or service")
+        }));
+    }
     found
 }
 
 /// All that requests are led to.
 fn led(item: &Item) -> Vec<Led<'_>> {
     let routes = items(&item.object.value()["spec"], "routes").enumerate();
-    let all = routes.flat_map(|(route, one)| {
-        items(one, "services").enumerate().map(move |(j, entry)| {
-            let at = format!("/spec/routes/{route}/services/{j}");
-            Led {
-                route,
-                service: entry["name"].as_str().unwrap_or_default(),
-                weight: entry.get("weight"),
-                port: entry["port"].as_i64(),
-                mirror: entry["mirror"] == true,
-                weight_at: format!("{at}/weight"),
-                port_at: format!("{at}/port"),
-                at: format!("{at}/name"),
-            }
-        })
+    routes.flat_map(|(i, one)| services(i, one).chain(destinations(i, one)).collect::<Vec<_>>()).collect()
+}
+
+/// Those of a route of an HTTPProxy.
+fn services(route: usize, one: &Value) -> impl Iterator<Item = Led<'_>> {
+    items(one, "services").enumerate().map(move |(j, entry)| {
+        let at = format!("/spec/routes/{route}/services/{j}");
+        Led {
+            route,
+            service: entry["name"].as_str().unwrap_or_default(),
+            weight: entry.get("weight"),
+            port: entry["port"].as_i64(),
+            mirror: entry["mirror"] == true,
+            weight_at: format!("{at}/weight"),
+            port_at: format!("{at}/port"),
+            at: format!("{at}/name"),
+        }
+    })
+}
+
+/// Those of a route of a RouteTable.
+fn destinations(route: usize, one: &Value) -> impl Iterator<Item = Led<'_>> {
+    let action = &one["routeAction"];
+    let at = format!("/spec/routes/{route}/routeAction");
+    let single = action.get("single").map(|to| (format!("{at}/single"), to, None));
+    let several = items(&action["multi"], "destinations").enumerate();
+    let several = several.map(move |(j, entry)| {
+        (format!("{at}/multi/destinations/{j}/destination"), &entry["destination"], Some(entry))
     });
-    all.collect()
+    single.into_iter().chain(several).map(move |(at, to, entry)| Led {
+        route,
+        service: to.pointer("/kube/ref/name").and_then(Value::as_str).unwrap_or_default(),
+        weight: entry.and_then(|entry| entry.get("weight")),
+        port: to.pointer("/kube/port").and_then(Value::as_i64),
+        mirror: false,
+        weight_at: at.strip_suffix("/destination").map_or_else(|| at.clone(), |entry| format!("{entry}/weight")),
+        port_at: format!("{at}/kube/port"),
+        at: format!("{at}/kube/ref/name"),
+    })
 }
 
 /// Routes that lead to the Service with some share, by a port that it has, and none that leads to the candidate already.
@@ -72,11 +101,18 @@ fn leads(case: &Case<'_>, item: &Item, service: &ObjectName, all: &[Led<'_>]) ->
     let kind = item.object.reference().kind;
     let own = || all.iter().filter(|one| one.service == service.as_str() && !one.mirror);
     let mut found = Vec::new();
-    let zero = |one: &Led<'_>| one.weight.is_some_and(|weight| *weight == 0);
+    let zero = |one: &Led<'_>| one.weight.is_none_or(|weight| *weight == 0);
     let alone = |one: &Led<'_>| !all.iter().any(|other| other.route == one.route && !zero(other) && !other.mirror);
     if own().next().is_none() {
         let what = format!("no route of this {kind} leads to the Service {service}");
-        let expected = format!("services: [{{name: {service}, port: …}}]");
+        let expected = if kind == Kind::RouteTable {
+            format!(
+                "routeAction: {{single: {{kube: {{ref: {{name: {service}, namespace: {}}}, port: …}}}}}}",
+                case.namespace
+            )
+        } else {
+            format!("services: [{{name: {service}, port: …}}]")
+        };
         found.push(item.error("/spec/routes", Code::TargetMissing, what, expected));
     } else if let Some(first) = own().next().filter(|_| own().all(|one| zero(one) && !alone(one))) {
         let what = format!("the Service {service} gets no request here, so that no share of it can be split");
@@ -121,7 +157,68 @@ fn weighs(item: &Item, one: &Led<'_>) -> Option<Diagnostic> {
     }
 }
 
-/// A route takes one mirror, and the phases' copies are one.
+/// Destinations of Gloo of which none has a weight.
+fn unweighed(item: &Item, all: &[Led<'_>]) -> Vec<Diagnostic> {
+    let routes = items(&item.object.value()["spec"], "routes").enumerate();
+    let several = routes.filter(|(_, one)| items(&one["routeAction"]["multi"], "destinations").next().is_some());
+    let none = several.filter(|(i, _)| {
+        let mut own = all.iter().filter(|one| one.route == *i);
+        own.all(|one| one.weight.is_none_or(|weight| *weight == 0))
+    });
+    let error = |(i, _)| {
+        let at = format!("/spec/routes/{i}/routeAction/multi/destinations");
+        item.error(&at, Code::RouteLimit, "all weights are 0, and Gloo drops the listener", "one weight above 0")
+    };
+    none.map(error).collect()
+}
+
+/// What of a RouteTable leads to another namespace: a Service by its name there, and other tables. Upstreams may stand anywhere.
+fn elsewhere(case: &Case<'_>, item: &Item) -> Vec<Diagnostic> {
+    let routes = items(&item.object.value()["spec"], "routes").enumerate();
+    let refs = routes.flat_map(|(i, one)| {
+        let action = format!("/spec/routes/{i}/routeAction");
+        let single = one.pointer("/routeAction/single/kube/ref").map(|to| (format!("{action}/single/kube/ref"), to));
+        let several = items(&one["routeAction"]["multi"], "destinations").enumerate();
+        let several = several.filter_map(move |(j, entry)| {
+            let at = format!("{action}/multi/destinations/{j}/destination/kube/ref");
+            Some((at, entry.pointer("/destination/kube/ref")?))
+        });
+        let table = one.pointer("/delegateAction/ref");
+        let table = table.map(|to| (format!("/spec/routes/{i}/delegateAction/ref"), to));
+        single.into_iter().chain(several).chain(table).collect::<Vec<_>>()
+    });
+    let foreign = refs.filter(|(_, to)| to["namespace"].as_str() != Some(case.namespace.as_str()));
+    let error = |(at, to): (String, &Value)| {
+        let (what, at) = match to.get("namespace") {
+            Some(_) => ("a reference to another namespace", format!("{at}/namespace")),
+            None => ("a reference without a namespace, which Gloo finds nowhere", at),
+        };
+        item.error(&at, Code::CrossNamespace, what, format!("namespace: {}", case.namespace))
+    };
+    foreign.map(error).collect()
+}
+
+/// Matchers of one route of which one asks for headers alone and another one for a path alone.
+fn alternatives(item: &Item) -> Vec<Diagnostic> {
+    let routes = items(&item.object.value()["spec"], "routes").enumerate();
+    let error = |(i, one): (usize, &Value)| {
+        let path = |matcher: &Value| ["prefix", "exact", "regex"].iter().any(|how| matcher.get(*how).is_some());
+        let headers = |matcher: &Value| items(matcher, "headers").next().is_some();
+        let mut all = items(one, "matchers").enumerate();
+        let apart = items(one, "matchers").any(|matcher| headers(matcher) && !path(matcher));
+        let (j, _) = all.find(|(_, matcher)| apart && path(matcher) && !headers(matcher))?;
+        let what = "matchers are alternatives: this one lets everybody in";
+        Some(item.error(
+            &format!("/spec/routes/{i}/matchers/{j}"),
+            Code::RouteLimit,
+            what,
+            "header and path in one matcher",
+        ))
+    };
+    routes.filter_map(error).collect()
+}
+
+/// A route of an HTTPProxy takes one mirror, and the phases' copies are one.
 fn mirrored(case: &Case<'_>, item: &Item, service: &ObjectName, all: &[Led<'_>]) -> Vec<Diagnostic> {
     if !case.spec.phases.iter().any(|phase| phase.expose.mirror.is_some()) {
         return Vec::new();
@@ -140,35 +237,72 @@ fn leading<'a>(service: &'a ObjectName, all: &'a [Led<'_>]) -> impl Iterator<Ite
     all.iter().filter(|one| one.service == service.as_str() && !one.mirror).map(|one| one.route)
 }
 
-/// What a route asks for.
+/// What a route asks for, in one of its ways.
+#[derive(Default)]
 struct Asked<'a> {
-    path: Option<(&'a str, &'a Value)>,
-    /// By lower-case name.
-    headers: BTreeMap<String, Vec<&'a Value>>,
+    route: usize,
+    at: String,
+    path: Option<(&'a str, &'a str)>,
+    /// By lower-case name: the only value that it may have; none where it is said in another way.
+    headers: BTreeMap<String, Vec<Option<&'a str>>>,
 }
 
 impl<'a> Asked<'a> {
-    fn of(route: &'a Value) -> Self {
-        let mut asked = Self { path: None, headers: BTreeMap::new() };
-        for condition in items(route, "conditions") {
-            let path = ["prefix", "exact", "regex"].into_iter().find_map(|how| Some((how, condition.get(how)?)));
-            asked.path = asked.path.or(path);
+    fn path_of(holder: &'a Value) -> Option<(&'a str, &'a str)> {
+        ["prefix", "exact", "regex"].into_iter().find_map(|how| Some((how, holder.get(how)?.as_str()?)))
+    }
+
+    fn ask(&mut self, header: &'a Value, exact: Option<&'a str>) {
+        let name = header["name"].as_str().unwrap_or_default().to_ascii_lowercase();
+        self.headers.entry(name).or_default().push(exact);
+    }
+
+    /// All conditions of a route of an HTTPProxy.
+    fn conditions(route: usize, one: &'a Value) -> Self {
+        let mut asked = Self { route, at: format!("/spec/routes/{route}/conditions"), ..Self::default() };
+        for condition in items(one, "conditions") {
+            asked.path = asked.path.or(Self::path_of(condition));
             if let Some(header) = condition.get("header") {
-                let name = header["name"].as_str().unwrap_or_default().to_ascii_lowercase();
-                asked.headers.entry(name).or_default().push(header);
+                let plain = header.as_object().is_some_and(|fields| fields.len() == 2);
+                asked.ask(header, header["exact"].as_str().filter(|_| plain));
             }
         }
         asked
     }
 
-    fn path(&self) -> (&str, &str) {
-        self.path.map_or(("prefix", "/"), |(how, path)| (how, path.as_str().unwrap_or_default()))
+    /// One matcher of a route of a RouteTable.
+    fn matcher(route: usize, at: String, one: &'a Value) -> Self {
+        let mut asked = Self { route, at, path: Self::path_of(one), ..Self::default() };
+        for header in items(one, "headers") {
+            let plain = header["regex"] != true && header["invertMatch"] != true;
+            asked.ask(header, header["value"].as_str().filter(|value| plain && !value.is_empty()));
+        }
+        asked
     }
 
-    /// The only value that a header may have, if it is said so.
+    /// Each way in which a route is asked for.
+    fn all(item: &'a Item) -> Vec<Self> {
+        let by_conditions = item.object.reference().kind == Kind::HttpProxy;
+        let routes = items(&item.object.value()["spec"], "routes").enumerate();
+        let ways = routes.flat_map(|(route, one)| {
+            if by_conditions {
+                return vec![Self::conditions(route, one)];
+            }
+            let at = format!("/spec/routes/{route}");
+            let matchers = items(one, "matchers").enumerate();
+            let mut all: Vec<Self> =
+                matchers.map(|(j, matcher)| Self::matcher(route, format!("{at}/matchers/{j}"), matcher)).collect();
+            if all.is_empty() {
+                all.push(Self { route, at, ..Self::default() });
+            }
+            all
+        });
+        ways.collect()
+    }
+
     fn exact(&self, name: &str) -> Option<&str> {
         match self.headers.get(name)?.as_slice() {
-            [one] if one.as_object().is_some_and(|fields| fields.len() == 2) => one["exact"].as_str(),
+            [one] => *one,
             _ => None,
         }
     }
@@ -194,40 +328,43 @@ impl<'a> Asked<'a> {
         let own: usize = self.headers.values().map(Vec::len).sum();
         own + more.keys().filter(|name| !self.headers.contains_key(*name)).count()
     }
+
+    /// Whether names of headers decide which of two routes of Contour takes a request: they are for one path, with as many headers.
+    fn ties(&self, own: &Asked<'_>, alternative: &HeaderMatch) -> bool {
+        const ALL: (&str, &str) = ("prefix", "/");
+        self.path.unwrap_or(ALL) == own.path.unwrap_or(ALL)
+            && self.count(&HeaderMatch::new()) == own.count(alternative)
+            && !self.excludes(alternative)
+    }
 }
 
 /// Whether requests with the headers of the phases come by the routes that phases make for them.
 fn told_apart(case: &Case<'_>, item: &Item, service: &ObjectName, all: &[Led<'_>]) -> Vec<Diagnostic> {
-    let routes: Vec<Asked<'_>> = items(&item.object.value()["spec"], "routes").map(Asked::of).collect();
+    let ways = Asked::all(item);
+    let sorted = item.object.reference().kind == Kind::HttpProxy;
     let own: BTreeSet<usize> = leading(service, all).collect();
     let phases = case.spec.phases.iter().flat_map(|phase| expand::alternatives(&phase.expose));
     let alternatives: BTreeSet<HeaderMatch> = phases.filter_map(|(_, headers)| headers.ok()).collect();
     let mut found = Vec::new();
     for alternative in &alternatives {
         let mut left = own.is_empty();
-        for (route, asked) in own.iter().filter_map(|i| Some((*i, routes.get(*i)?))) {
+        for asked in ways.iter().filter(|asked| own.contains(&asked.route)) {
             if let Some(name) = asked.unclear(alternative) {
-                let what = format!(
-                    "this route asks for the header {} that a phase uses, and one of them by a pattern",
-                    quoted(name)
-                );
-                let at = format!("/spec/routes/{route}/conditions");
-                found.push(item.error(&at, Code::RouteLimit, what, "another header for the phase"));
+                let name = quoted(name);
+                let what =
+                    format!("this route asks for the header {name} that a phase uses, and one of them by a pattern");
+                found.push(item.error(&asked.at, Code::RouteLimit, what, "another header for the phase"));
                 left = true;
             } else if !asked.excludes(alternative) {
                 left = true;
-                let others = routes.iter().enumerate().filter(|(i, _)| !own.contains(i));
-                let tied = others.filter(|(_, other)| {
-                    let alike =
-                        other.path() == asked.path() && other.count(&HeaderMatch::new()) == asked.count(alternative);
-                    alike && !other.excludes(alternative)
-                });
-                found.extend(tied.map(|(i, _)| undecided(item, i, alternative)));
+                let others = ways.iter().filter(|other| sorted && !own.contains(&other.route));
+                let tied = others.filter(|other| other.ties(asked, alternative));
+                found.extend(tied.map(|other| undecided(item, other, alternative)));
             }
         }
         if !left {
-            let what =
-                format!("no route is left for those who send {}, as each asks for another value", names(alternative));
+            let names = names(alternative);
+            let what = format!("no route is left for those who send {names}, as each asks for another value");
             found.push(item.error("/spec/routes", Code::RouterLimit, what, "another header for the phase"));
         }
     }
@@ -236,18 +373,12 @@ fn told_apart(case: &Case<'_>, item: &Item, service: &ObjectName, all: &[Led<'_>
     found
 }
 
-/// Of two routes for one path with as many headers each, names decide which Contour takes.
-fn undecided(item: &Item, route: usize, alternative: &HeaderMatch) -> Diagnostic {
+fn undecided(item: &Item, other: &Asked<'_>, alternative: &HeaderMatch) -> Diagnostic {
     let what = format!(
         "Contour would sort this by the names of headers before or after the route of those who send {}",
         names(alternative)
     );
-    item.error(
-        &format!("/spec/routes/{route}/conditions"),
-        Code::RouteLimit,
-        what,
-        "another path, or another number of headers",
-    )
+    item.error(&other.at, Code::RouteLimit, what, "another path, or another number of headers")
 }
 
 fn names(alternative: &HeaderMatch) -> String {

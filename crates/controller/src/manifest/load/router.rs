@@ -8,6 +8,7 @@ pub(in crate::manifest) fn router(traffic: &raw::Traffic) -> Option<Router> {
     let raw::Traffic {
         contour,
         gateway_api,
+        gloo,
         istio,
         nginx,
         replicas,
@@ -22,6 +23,10 @@ pub(in crate::manifest) fn router(traffic: &raw::Traffic) -> Option<Router> {
         service: service.clone(),
     });
     let by_gateway = gateway_api.as_ref().map(by_gateway);
+    let by_gloo = gloo.as_ref().map(|raw::Gloo { route_table, service }| Router::Gloo {
+        route_table: route_table.clone(),
+        service: service.clone(),
+    });
     let by_istio = istio.as_ref().map(|raw::Istio { virtual_service, service }| Router::Istio {
         virtual_service: virtual_service.clone(),
         service: service.clone(),
@@ -32,7 +37,7 @@ pub(in crate::manifest) fn router(traffic: &raw::Traffic) -> Option<Router> {
     let by_pods = replicas.as_ref().map(|raw::Replicas { service }| Router::Replicas { service: service.clone() });
     let by_service = service.as_ref().map(|service| Router::Service { service: service.clone() });
     let by_traefik = traefik.as_ref().map(by_traefik);
-    let others = [by_contour, by_istio, by_nginx, by_pods, by_service].into_iter().flatten();
+    let others = [by_contour, by_gloo, by_istio, by_nginx, by_pods, by_service].into_iter().flatten();
     let mut named = by_gateway.into_iter().chain(by_traefik).chain(others.map(Some));
     named.next().flatten().filter(|_| named.next().is_none())
 }

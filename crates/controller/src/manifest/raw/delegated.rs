@@ -13,3 +13,13 @@ pub struct Contour {
     /// The Service among the manifests that its routes lead to.
     pub service: ObjectName,
 }
+
+/// A RouteTable of Gloo, which a VirtualService of operations delegates to, and the Service that it leads to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Gloo {
+    /// The RouteTable among the manifests. One RouteTable belongs to one rollout.
+    pub route_table: ObjectName,
+    /// The Service among the manifests that its routes lead to.
+    pub service: ObjectName,
+}

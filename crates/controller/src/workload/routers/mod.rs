@@ -6,6 +6,7 @@
 mod contour;
 mod endpoints;
 pub mod gateway_api;
+mod gloo;
 mod http_form;
 mod ingress_route;
 pub mod istio;
@@ -200,6 +201,7 @@ fn routing(router: &Router) -> Box<dyn Routing + '_> {
         Router::Traefik { service, .. } => Box::new(traefik::Traefik(service)),
         Router::IngressRoute { service, .. } => Box::new(ingress_route::IngressRoute(service)),
         Router::Contour { service, .. } => Box::new(contour::HttpProxy(service)),
+        Router::Gloo { service, .. } => Box::new(gloo::RouteTable(service)),
         Router::Replicas { service } => Box::new(replicas::Replicas(service)),
         Router::Service { service } => Box::new(service::Selector(service)),
         Router::Partition => Box::new(partition::Shared(Kind::StatefulSet)),

@@ -69,7 +69,11 @@ fn counted(case: &Case<'_>, pointer: &str, proxy: Proxy) -> Vec<Diagnostic> {
         return refused("/proxy", what, "proxy: contour, nginx or traefik");
     }
     let Some(traffic) = &case.spec.traffic else { return refused("", UNSPLIT, SPLITTING) };
-    let raw::Traffic { contour, gateway_api, istio, nginx, traefik, .. } = traffic;
+    let raw::Traffic { contour, gateway_api, gloo, istio, nginx, traefik, .. } = traffic;
+    if gloo.is_some() {
+        let what = "behind Gloo nobody counts requests by the Service that they are led to, as far as is known here";
+        return refused("", what, "a query of your own");
+    }
     if contour.is_some() {
         let what = "with the router contour it is Contour that counts";
         return if proxy == Proxy::Contour { Vec::new() } else { refused("/proxy", what, "proxy: contour") };

@@ -28,6 +28,8 @@ pub(super) enum Tells {
     OneHeaderAndCookie,
     /// None; but it can send copies.
     Copies,
+    /// Those with any headers.
+    All,
     /// Those with any headers; and it can send copies.
     AllAndCopies,
 }
@@ -42,6 +44,7 @@ pub(super) fn rows() -> Vec<Row> {
         ingress_route(),
         included(),
         root(),
+        gloo(),
         replicas(),
         service(),
         partition(),
@@ -263,6 +266,34 @@ fn root() -> Row {
     }
 }
 
+fn gloo() -> Row {
+    let to = |name: &str| json!({"kube": {"ref": {"name": name, "namespace": "shop"}, "port": 80}});
+    let old = json!({"upstream": {"name": "old", "namespace": "gloo-system"}});
+    let several = json!([{"destination": to("web"), "weight": 3, "options": {"headerManipulation": {}}}, {"destination": old, "weight": 1}]);
+    let routes = json!([
+        {"name": "docs", "matchers": [{"prefix": "/docs"}], "routeAction": {"single": to("docs")}},
+        {"matchers": [{"exact": "/x", "methods": ["GET"], "headers": [{"name": "X-Api", "invertMatch": true}]}, {"prefix": "/y"}],
+         "routeAction": {"single": to("web")}, "optionsConfigRefs": {"delegateOptions": [{"name": "a", "namespace": "shop"}]}},
+        {"matchers": [{"prefix": "/old"}], "redirectAction": {"pathRedirect": "/"}},
+        {"name": "main", "inheritablePathMatchers": true, "options": {"timeout": "10s"}, "routeAction": {"multi": {"destinations": several}}},
+    ]);
+    Row {
+        name: "gloo",
+        layout: Layout::InPlace,
+        target: TargetKind::Deployment,
+        router: Router::Gloo { route_table: web(), service: web() },
+        manifests: vec![
+            backend_service(),
+            object(Kind::RouteTable, "web", json!({"spec": {"weight": 10, "routes": routes}})),
+        ],
+        tells: Tells::All,
+        foreign: vec![(named(Kind::RouteTable, "web"), |table| {
+            let to = json!({"kube": {"ref": {"name": "web-canary", "namespace": "shop"}, "port": 80}});
+            table["spec"]["routes"].as_array_mut().unwrap().push(json!({"routeAction": {"single": to}}));
+        })],
+    }
+}
+
 fn replicas() -> Row {
     Row {
         name: "replicas",
@@ -312,7 +343,8 @@ pub(super) fn following(router: Option<&Router>) -> Option<Router> {
         Some(Router::Istio { .. }) => Router::Traefik { traefik_service: web(), service: web() },
         Some(Router::Traefik { .. }) => Router::IngressRoute { ingress_route: web(), service: web() },
         Some(Router::IngressRoute { .. }) => Router::Contour { http_proxy: web(), service: web() },
-        Some(Router::Contour { .. }) => Router::Replicas { service: web() },
+        Some(Router::Contour { .. }) => Router::Gloo { route_table: web(), service: web() },
+        Some(Router::Gloo { .. }) => Router::Replicas { service: web() },
         Some(Router::Replicas { .. }) => Router::Service { service: web() },
         Some(Router::Service { .. }) => Router::Partition,
         Some(Router::Partition) => Router::OnDelete,
