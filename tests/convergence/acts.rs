@@ -60,6 +60,8 @@ impl Act {
             Router::Grpc => desired::Router::Grpc { grpc_route: name.parse().unwrap(), service },
             Router::Traefik => desired::Router::Traefik { traefik_service: name.parse().unwrap(), service },
             Router::IngressRoute => desired::Router::IngressRoute { ingress_route: name.parse().unwrap(), service },
+            Router::Proxy => desired::Router::Contour { http_proxy: name.parse().unwrap(), service },
+            Router::Table => desired::Router::Gloo { route_table: name.parse().unwrap(), service },
             Router::Mesh => desired::Router::Istio { virtual_service: name.parse().unwrap(), service },
             Router::Ingress => desired::Router::Nginx { ingress: name.parse().unwrap(), service },
             Router::Set => desired::Router::Partition,

@@ -31,7 +31,7 @@ const RULES: [(Rule, &str, &str); 14] = [
 /// A kind of rollouts, a rule that is broken in worlds that have no others, and what is said of that.
 type Kind = (&'static str, fn(&Shape) -> bool, Rule, &'static str);
 
-const KINDS: [Kind; 16] = [
+const KINDS: [Kind; 18] = [
     ("names of each version", |shape| shape.layout == Layout::Versioned, Rule::RecordFirst, "live ≤ recorded"),
     ("names of each version", |shape| shape.layout == Layout::Versioned, Rule::Checks, "what fails is not promoted"),
     ("a DaemonSet", |shape| shape.router == Router::Daemon, Rule::Refused, "what was refused stays refused"),
@@ -40,6 +40,8 @@ const KINDS: [Kind; 16] = [
     ("a GRPCRoute", |shape| shape.router == Router::Grpc, Rule::RecordFirst, "live ≤ recorded"),
     ("a TraefikService", |shape| shape.router == Router::Traefik, Rule::RecordFirst, "live ≤ recorded"),
     ("an IngressRoute", |shape| shape.router == Router::IngressRoute, Rule::RecordFirst, "live ≤ recorded"),
+    ("an HTTPProxy", |shape| shape.router == Router::Proxy, Rule::RecordFirst, "live ≤ recorded"),
+    ("a RouteTable", |shape| shape.router == Router::Table, Rule::RecordFirst, "live ≤ recorded"),
     ("a Service as the target", |shape| shape.leads.is_some(), Rule::RecordFirst, "live ≤ recorded"),
     ("a Service as the target", |shape| shape.leads.is_some(), Rule::Checks, "what fails is not promoted"),
     ("a Service as the target", |shape| shape.leads.is_some(), Rule::ShiftFirst, "stable is overwritten"),

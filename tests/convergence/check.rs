@@ -57,7 +57,7 @@ pub(crate) struct Checker {
     events: i64,
 }
 
-pub(crate) const KINDS: [(&str, &str, &str); 11] = [
+pub(crate) const KINDS: [(&str, &str, &str); 13] = [
     ("apps/v1", "Deployment", "deployments"),
     ("apps/v1", "StatefulSet", "statefulsets"),
     ("apps/v1", "DaemonSet", "daemonsets"),
@@ -67,6 +67,8 @@ pub(crate) const KINDS: [(&str, &str, &str); 11] = [
     ("gateway.networking.k8s.io/v1", "GRPCRoute", "grpcroutes"),
     ("networking.istio.io/v1", "VirtualService", "virtualservices"),
     ("networking.k8s.io/v1", "Ingress", "ingresses"),
+    ("gateway.solo.io/v1", "RouteTable", "routetables"),
+    ("projectcontour.io/v1", "HTTPProxy", "httpproxies"),
     ("traefik.io/v1alpha1", "TraefikService", "traefikservices"),
     ("traefik.io/v1alpha1", "IngressRoute", "ingressroutes"),
 ];

@@ -25,6 +25,8 @@ impl Router {
             Self::Ingress => Some(("ingresses", format!("{name}-canary"))),
             Self::Traefik => Some(("traefikservices", name.to_owned())),
             Self::IngressRoute => Some(("ingressroutes", name.to_owned())),
+            Self::Proxy => Some(("httpproxies", name.to_owned())),
+            Self::Table => Some(("routetables", name.to_owned())),
             Self::Pods | Self::Service | Self::Set | Self::Daemon => None,
         }
     }
@@ -36,6 +38,8 @@ impl Router {
             Self::Mesh => items(&route["spec"]["http"]).flat_map(http).collect(),
             Self::Ingress => ingress(name, &route["metadata"]["annotations"]),
             Self::Traefik => weighted(name, false, &route["spec"]["weighted"]["services"]).collect(),
+            Self::Table => items(&route["spec"]["routes"]).flat_map(tabled).collect(),
+            Self::Proxy => items(&route["spec"]["routes"]).flat_map(proxied).collect(),
             Self::IngressRoute => items(&route["spec"]["routes"])
                 .flat_map(|one| {
                     let alone = one["match"].as_str().is_some_and(|rule| rule.contains("Header"));
@@ -62,6 +66,21 @@ impl Router {
                 }
             }
             Self::Ingress => route["metadata"]["annotations"][WEIGHT] = json!("100"),
+            Self::Proxy => {
+                let all = route["spec"]["routes"].as_array_mut().and_then(|all| all.last_mut());
+                for to in all.and_then(|one| one["services"].as_array_mut()).into_iter().flatten() {
+                    if to["mirror"].is_null() {
+                        to["weight"] = weight(&to["name"]);
+                    }
+                }
+            }
+            Self::Table => {
+                let all = route["spec"]["routes"].as_array_mut().and_then(|all| all.last_mut());
+                let several = all.and_then(|one| one["routeAction"]["multi"]["destinations"].as_array_mut());
+                for to in several.into_iter().flatten() {
+                    to["weight"] = weight(&to["destination"]["kube"]["ref"]["name"]);
+                }
+            }
             // What gets nothing is not named there.
             Self::Traefik => route["spec"]["weighted"]["services"] = raised(service),
             Self::IngressRoute => {
@@ -82,6 +101,8 @@ impl Router {
             Self::Ingress => format!("nginx: {{ingress: {name}, service: {name}}}"),
             Self::Traefik => format!("traefik: {{traefikService: {name}, service: {name}}}"),
             Self::IngressRoute => format!("traefik: {{ingressRoute: {name}, service: {name}}}"),
+            Self::Proxy => format!("contour: {{httpProxy: {name}, service: {name}}}"),
+            Self::Table => format!("gloo: {{routeTable: {name}, service: {name}}}"),
             Self::Pods => format!("replicas: {{service: {name}}}"),
             Self::Service => format!("service: {name}"),
             Self::Set | Self::Daemon => return String::new(),
@@ -133,6 +154,24 @@ spec: {{weighted: {{services: [{{name: {name}, port: 80}}]}}}}
                 service + &ingress_route(name, "kind: TraefikService")
             }
             Self::IngressRoute => ingress_route(name, "port: 80"),
+            // Operations' VirtualService delegates to it.
+            Self::Table => format!(
+                "---
+apiVersion: gateway.solo.io/v1
+kind: RouteTable
+metadata: {{name: {name}}}
+spec: {{routes: [{{matchers: [{{prefix: /}}], routeAction: {{single: {{kube: {{ref: {{name: {name}, namespace: shop}}, port: 80}}}}}}}}]}}
+"
+            ),
+            // Operations' root includes it.
+            Self::Proxy => format!(
+                "---
+apiVersion: projectcontour.io/v1
+kind: HTTPProxy
+metadata: {{name: {name}}}
+spec: {{routes: [{{conditions: [{{prefix: /}}], services: [{{name: {name}, port: 80}}]}}]}}
+"
+            ),
             Self::Pods | Self::Service | Self::Set | Self::Daemon => String::new(),
         }
     }
@@ -178,6 +217,31 @@ fn http(http: &Value) -> impl Iterator<Item = Backend> {
         let weight = if to["weight"].is_null() { &default } else { &to["weight"] };
         backend(alone, &to["destination"]["host"], weight)
     })
+}
+
+/// Services of Contour: without any weight all get the same.
+fn proxied(route: &Value) -> impl Iterator<Item = Backend> {
+    let alone = items(&route["conditions"]).any(|condition| condition["header"].is_object());
+    let led = move || items(&route["services"]).filter(|to| to["mirror"] != true);
+    let even = led().all(|to| to["weight"].as_u64().unwrap_or(0) == 0);
+    led().map(move |to| {
+        let weight = if even { Value::from(1) } else { Value::from(to["weight"].as_u64().unwrap_or(0)) };
+        backend(alone, &to["name"], &weight)
+    })
+}
+
+/// Destinations of Gloo.
+fn tabled(route: &Value) -> Vec<Backend> {
+    let alone = asks_for_headers(&route["matchers"], Value::is_array);
+    let action = &route["routeAction"];
+    let to = |to: &Value| to["kube"]["ref"]["name"].clone();
+    let single = action.get("single").map(|single| backend(alone, &to(single), &Value::from(1)));
+    let several = items(&action["multi"]["destinations"]);
+    let several = several.map(|entry| {
+        let weight = Value::from(entry["weight"].as_u64().unwrap_or(0));
+        backend(alone, &to(&entry["destination"]), &weight)
+    });
+    single.into_iter().chain(several).collect()
 }
 
 fn backend(alone: bool, to: &Value, weight: &Value) -> Backend {

@@ -225,9 +225,14 @@ impl Seen {
     pub(crate) fn weight(&self) -> u64 {
         let name = self.part.shape.name;
         match self.part.shape.router {
-            Router::Route | Router::Grpc | Router::Mesh | Router::Ingress | Router::Traefik | Router::IngressRoute => {
-                self.route().map_or(0, |route| self.share(route))
-            }
+            Router::Route
+            | Router::Grpc
+            | Router::Mesh
+            | Router::Ingress
+            | Router::Traefik
+            | Router::IngressRoute
+            | Router::Proxy
+            | Router::Table => self.route().map_or(0, |route| self.share(route)),
             Router::Set | Router::Daemon => 0,
             Router::Pods | Router::Service => {
                 let alone = self.get("services", name).is_some_and(|service| self.leads_to_candidate(service));

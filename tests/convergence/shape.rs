@@ -40,6 +40,10 @@ pub(crate) enum Router {
     Traefik,
     /// The routes of an IngressRoute.
     IngressRoute,
+    /// The routes of an HTTPProxy.
+    Proxy,
+    /// The routes of a RouteTable.
+    Table,
     /// The pods of a StatefulSet, from the last on.
     Set,
     /// Those of a DaemonSet, node by node.
@@ -51,7 +55,9 @@ pub(crate) enum Router {
 impl Router {
     fn new(dice: &mut Dice) -> Self {
         match dice.below(100) {
-            0..37 => Self::Route,
+            0..29 => Self::Route,
+            29..33 => Self::Table,
+            33..37 => Self::Proxy,
             37..44 => Self::Grpc,
             44..53 => Self::Mesh,
             53..61 => Self::Ingress,
@@ -73,7 +79,7 @@ impl Router {
         let (in_place, primary) = (Layout::InPlace, Layout::Primary);
         match self {
             Self::Route | Self::Grpc => dice.pick(&[in_place, in_place, primary, Layout::Versioned]),
-            Self::Mesh | Self::Ingress | Self::Traefik | Self::IngressRoute => {
+            Self::Mesh | Self::Ingress | Self::Traefik | Self::IngressRoute | Self::Proxy | Self::Table => {
                 dice.pick(&[in_place, in_place, primary])
             }
             Self::Set | Self::Daemon | Self::Pods | Self::Service => in_place,
@@ -84,7 +90,10 @@ impl Router {
     fn exposes(self) -> &'static [Expose] {
         use Expose::{Cookie, Copies, Either, Header, Preview};
         match self {
-            Self::Route | Self::Mesh | Self::IngressRoute => &[Header, Header, Cookie, Either, Preview, Copies],
+            Self::Route | Self::Mesh | Self::IngressRoute | Self::Proxy => {
+                &[Header, Header, Cookie, Either, Preview, Copies]
+            }
+            Self::Table => &[Header, Header, Cookie, Either, Preview],
             Self::Grpc => &[Header, Header, Preview, Copies],
             Self::Ingress => &[Header, Cookie, Either, Preview],
             Self::Traefik => &[Preview, Copies],
@@ -99,6 +108,8 @@ impl Router {
             Self::Route | Self::Grpc | Self::Mesh | Self::Ingress => &[Leads::Pods, Leads::Pods, Leads::Name],
             // Traefik refuses an alias.
             Self::Traefik | Self::IngressRoute => &[Leads::Pods],
+            // So does Contour, unless it is told otherwise.
+            Self::Proxy | Self::Table => &[Leads::Pods],
             Self::Set | Self::Daemon | Self::Pods | Self::Service => &[],
         }
     }
@@ -152,6 +163,8 @@ impl Shape {
             | Router::Ingress
             | Router::Traefik
             | Router::IngressRoute
+            | Router::Proxy
+            | Router::Table
             | Router::Pods
             | Router::Service => ("Deployment", "deployments"),
         }
@@ -352,6 +365,8 @@ impl fmt::Display for Router {
             Self::Ingress => "a canary Ingress",
             Self::Traefik => "a TraefikService",
             Self::IngressRoute => "an IngressRoute",
+            Self::Proxy => "an HTTPProxy",
+            Self::Table => "a RouteTable",
             Self::Set => "the partition of a StatefulSet",
             Self::Daemon => "the nodes of a DaemonSet",
             Self::Pods => "the number of pods",

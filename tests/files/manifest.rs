@@ -13,6 +13,7 @@ mod routers;
 mod services;
 mod stateful;
 mod strategies;
+mod teams;
 mod told;
 mod tracked;
 

@@ -23,7 +23,7 @@ pub(crate) fn resource(kind: &str) -> Result<&'static Resource, String> {
 /// One line for each object that people have made, or that was made for them.
 pub(crate) fn show(world: &World) -> String {
     let mut out = String::new();
-    let kinds = "Deployment StatefulSet DaemonSet Pod Service DestinationRule GRPCRoute HTTPRoute Ingress TraefikService IngressRoute VirtualService ConfigMap Secret \
+    let kinds = "Deployment StatefulSet DaemonSet Pod Service DestinationRule GRPCRoute HTTPRoute HTTPProxy Ingress RouteTable TraefikService IngressRoute VirtualService ConfigMap Secret \
         HorizontalPodAutoscaler ScaledObject PodDisruptionBudget Job";
     for kind in kinds.split(' ') {
         let mut objects: Vec<_> = world.list(resource(kind).unwrap(), NAMESPACE).collect();

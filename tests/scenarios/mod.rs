@@ -104,8 +104,10 @@ scenarios! {
     by_mesh
     by_mesh_fails
     by_pods
+    by_proxy
     by_service
     by_service_fails
+    by_table
     by_traefik
     candidate_fails_at_return
     candidate_is_evicted

@@ -69,6 +69,32 @@ spec:
     - {match: PathPrefix(`/old`), kind: Rule, priority: 100, services: [{name: podinfo, port: 80, weight: 2}]}
 ";
 
+pub(super) const HTTP_PROXY: &str = "
+---
+apiVersion: projectcontour.io/v1
+kind: HTTPProxy
+metadata: {name: podinfo}
+spec:
+  routes:
+    - conditions: [{prefix: /docs}]
+      services: [{name: docs, port: 80}]
+    - conditions: [{prefix: /}]
+      services: [{name: podinfo, port: 80}]
+";
+
+pub(super) const ROUTE_TABLE: &str = "
+---
+apiVersion: gateway.solo.io/v1
+kind: RouteTable
+metadata: {name: podinfo}
+spec:
+  routes:
+    - matchers: [{prefix: /docs}]
+      routeAction: {single: {upstream: {name: docs, namespace: gloo-system}}}
+    - matchers: [{prefix: /}]
+      routeAction: {single: {kube: {ref: {name: podinfo, namespace: shop}, port: 80}}}
+";
+
 /// The example behind another route.
 pub(super) fn behind(route: &str) -> Tree {
     let mut tree = Tree::example();
@@ -77,6 +103,8 @@ pub(super) fn behind(route: &str) -> Tree {
         GRPC_ROUTE => "gatewayAPI: {grpcRoute",
         TRAEFIK => "traefik: {traefikService",
         INGRESS_ROUTE => "traefik: {ingressRoute",
+        HTTP_PROXY => "contour: {httpProxy",
+        ROUTE_TABLE => "gloo: {routeTable",
         _ => "istio: {virtualService",
     };
     tree.edit(PODINFO, "gatewayAPI: {httpRoute", router).append(PODINFO_SET, route);
@@ -92,7 +120,7 @@ fn found(tree: &Tree) -> Vec<Code> {
 
 #[test]
 fn an_ingress_and_a_virtual_service_are_taken_as_they_are() {
-    for route in [GRPC_ROUTE, INGRESS, INGRESS_ROUTE, TRAEFIK, VIRTUAL_SERVICE] {
+    for route in [GRPC_ROUTE, HTTP_PROXY, INGRESS, INGRESS_ROUTE, ROUTE_TABLE, TRAEFIK, VIRTUAL_SERVICE] {
         assert_eq!(found(&behind(route)), [], "{route}");
     }
     let both = "gatewayAPI: {httpRoute: podinfo, service: podinfo}\n    nginx: {ingress: podinfo";
@@ -106,7 +134,7 @@ fn the_layout_primary_goes_together_with_each_route() {
         tree.edit(PODINFO, "{kind: Deployment, name: podinfo}", "{kind: Deployment, name: podinfo, layout: primary}");
         tree
     };
-    for route in [GRPC_ROUTE, INGRESS, INGRESS_ROUTE, TRAEFIK, VIRTUAL_SERVICE] {
+    for route in [GRPC_ROUTE, HTTP_PROXY, INGRESS, INGRESS_ROUTE, ROUTE_TABLE, TRAEFIK, VIRTUAL_SERVICE] {
         assert_eq!(found(&in_copies(route)), [], "{route}");
     }
     let rule = |labels: &str| {
@@ -207,6 +235,61 @@ fn an_ingress_route_tells_headers_apart_and_copies() {
 }
 
 #[rustfmt::skip]
+const OF_AN_HTTP_PROXY: &[(&str, &str, &str, &[Code])] = &[
+    (PODINFO, "{httpProxy: podinfo", "{httpProxy: other", &[Code::TargetMissing]),
+    (PODINFO_SET, "[{name: podinfo, port: 80}]\n", "[{name: other, port: 80}]\n", &[Code::TargetMissing]),
+    (PODINFO_SET, "[{name: podinfo, port: 80}]\n", "[{name: podinfo, port: 8080}]\n", &[Code::TargetMissing]),
+    (PODINFO_SET, "[{name: podinfo, port: 80}]\n", "[{name: podinfo, port: 80}, {name: podinfo-canary, port: 80}]\n", &[Code::Conflict]),
+    (PODINFO_SET, "[{name: podinfo, port: 80}]\n", "[{name: podinfo, port: 80, weight: -1}]\n", &[Code::RouteLimit]),
+    (PODINFO_SET, "[{name: podinfo, port: 80}]\n", "[{name: podinfo, port: 80, weight: 33.3}]\n", &[Code::RouteLimit]),
+    (PODINFO_SET, "[{name: podinfo, port: 80}]\n", "[{name: podinfo, port: 80, weight: 10001}]\n", &[Code::RouteLimit]),
+    (PODINFO_SET, "[{name: podinfo, port: 80}]\n", "[{name: podinfo, port: 80, weight: 0}, {name: old, port: 80, weight: 1}]\n", &[Code::RouterLimit]),
+    // Without any weight the shares are even.
+    (PODINFO_SET, "[{name: podinfo, port: 80}]\n", "[{name: podinfo, port: 80, weight: 0}]\n", &[]),
+    (PODINFO_SET, "  routes:\n", "  tcpproxy: {services: [{name: podinfo, port: 80}]}\n  routes:\n", &[Code::RouterLimit]),
+    (PODINFO_SET, "  routes:\n", "  includes: [{name: docs, namespace: other}]\n  routes:\n", &[Code::CrossNamespace]),
+    // Nobody has given the tenant a host.
+    (PODINFO_SET, "  routes:\n", "  virtualhost: {fqdn: podinfo.example.org}\n  routes:\n", &[Code::HostNotAllowed]),
+    (PODINFO_SET, "[{prefix: /}]", "[{prefix: /}, {header: {name: X-Canary, contains: a}}]", &[Code::RouteLimit]),
+    (PODINFO_SET, "[{prefix: /}]", "[{prefix: /}, {header: {name: x-canary, exact: never}}]", &[Code::RouterLimit]),
+    (PODINFO_SET, "[{prefix: /}]", "[{prefix: /}, {header: {name: x-canary, exact: always}}]", &[]),
+    (PODINFO, "{x-canary: always}", "{x-canary: {regex: '^a(b|c)$'}}, {x-a: b, x-c: d}", &[]),
+    (PODINFO_SET, "[{prefix: /docs}]", "[{prefix: /}, {header: {name: x-api, present: true}}]", &[Code::RouteLimit]),
+    (PODINFO_SET, "[{prefix: /docs}]", "[{prefix: /}, {header: {name: x-canary, exact: never}}]", &[]),
+    (PODINFO_SET, "[{prefix: /docs}]", "[{prefix: /}, {header: {name: x-a, present: true}}, {header: {name: x-b, present: true}}]", &[]),
+    (PODINFO, "headers: [{x-canary: always}]", "cookies: [{canary: always}]", &[]),
+    (PODINFO, "headers: [{x-canary: always}]", "mirror: 10", &[]),
+    (PODINFO_SET, "[{name: podinfo, port: 80}]\n", "[{name: podinfo, port: 80}, {name: audit, port: 80, mirror: true}]\n", &[]),
+];
+
+/// The destination of the example's RouteTable.
+const KUBE: &str = "{single: {kube: {ref: {name: podinfo, namespace: shop}, port: 80}}}";
+
+#[rustfmt::skip]
+const OF_A_ROUTE_TABLE: &[(&str, &str, &str, &[Code])] = &[
+    (PODINFO, "{routeTable: podinfo", "{routeTable: other", &[Code::TargetMissing]),
+    (PODINFO_SET, "{name: podinfo, namespace: shop}", "{name: other, namespace: shop}", &[Code::TargetMissing]),
+    (PODINFO_SET, "{name: podinfo, namespace: shop}, port: 80", "{name: podinfo, namespace: shop}, port: 8080", &[Code::TargetMissing]),
+    (PODINFO_SET, "{name: podinfo, namespace: shop}", "{name: podinfo-canary, namespace: shop}", &[Code::TargetMissing, Code::Conflict]),
+    (PODINFO_SET, "{name: podinfo, namespace: shop}", "{name: podinfo, namespace: blog}", &[Code::CrossNamespace]),
+    (PODINFO_SET, "{name: podinfo, namespace: shop}", "{name: podinfo}", &[Code::CrossNamespace]),
+    (PODINFO_SET, "routeAction: {single: {upstream: {name: docs, namespace: gloo-system}}}", "delegateAction: {ref: {name: site, namespace: blog}}", &[Code::CrossNamespace]),
+    (PODINFO_SET, KUBE, "{multi: {destinations: [{destination: {kube: {ref: {name: podinfo, namespace: shop}, port: 80}}, weight: -1}]}}", &[Code::RouteLimit]),
+    (PODINFO_SET, KUBE, "{multi: {destinations: [{destination: {kube: {ref: {name: podinfo, namespace: shop}, port: 80}}}]}}", &[Code::RouteLimit]),
+    (PODINFO_SET, KUBE, "{multi: {destinations: [{destination: {kube: {ref: {name: podinfo, namespace: shop}, port: 80}}}, {destination: {upstream: {name: old}}, weight: 1}]}}", &[Code::RouterLimit]),
+    (PODINFO_SET, KUBE, "{multi: {destinations: [{destination: {kube: {ref: {name: podinfo, namespace: shop}, port: 80}}, weight: 3}, {destination: {upstream: {name: old}}}]}}", &[]),
+    (PODINFO_SET, "[{prefix: /}]", "[{headers: [{name: a, value: b}]}, {prefix: /}]", &[Code::RouteLimit]),
+    (PODINFO_SET, "[{prefix: /}]", "[{prefix: /a, headers: [{name: a, value: b}]}, {prefix: /}]", &[]),
+    (PODINFO_SET, "[{prefix: /}]", "[{prefix: /, headers: [{name: X-Canary, value: a, regex: true}]}]", &[Code::RouteLimit]),
+    (PODINFO_SET, "[{prefix: /}]", "[{prefix: /, headers: [{name: x-canary, value: never}]}]", &[Code::RouterLimit]),
+    (PODINFO_SET, "[{prefix: /docs}]", "[{prefix: /, headers: [{name: x-api}]}]", &[]),
+    (PODINFO, "{x-canary: always}", "{x-canary: {regex: '^a(b|c)$'}}, {x-a: b, x-c: d}", &[]),
+    (PODINFO, "headers: [{x-canary: always}]", "cookies: [{canary: always}]", &[]),
+    (PODINFO, "headers: [{x-canary: always}]", "mirror: 10", &[Code::RouterLimit]),
+    (PODINFO_SET, "kind: RouteTable", "kind: VirtualService", &[Code::KindNotAllowed]),
+];
+
+#[rustfmt::skip]
 const OF_A_VIRTUAL_SERVICE: &[(&str, &str, &str, &[Code])] = &[
     (PODINFO, "{virtualService: podinfo", "{virtualService: other", &[Code::TargetMissing]),
     (PODINFO_SET, "host: podinfo.shop.svc", "host: podinfo.other.svc", &[Code::TargetMissing, Code::CrossNamespace]),
@@ -283,6 +366,8 @@ fn where_a_router_lacks_session_affinity_it_says_why() {
     switched.edit(PODINFO, "{weight: 50}", "{preview: fullSize}");
     for (tree, why) in [
         (keeping(behind(GRPC_ROUTE)), "gRPC clients keep no cookies"),
+        (keeping(behind(HTTP_PROXY)), "one more setting of each service, which is not built"),
+        (keeping(behind(ROUTE_TABLE)), "one more setting of each destination, which is not built"),
         (keeping(behind(INGRESS)), "also at weight 100, and at the candidate of the next run"),
         (keeping(behind(TRAEFIK)), "keeps users at stable too, and at the candidate of the next run"),
         (by_pods, "this router looks at no request"),
@@ -298,7 +383,9 @@ fn where_a_router_lacks_session_affinity_it_says_why() {
 fn what_a_router_cannot_do_has_its_name() {
     for (route, mistakes) in [
         (GRPC_ROUTE, OF_A_GRPC_ROUTE),
+        (HTTP_PROXY, OF_AN_HTTP_PROXY),
         (INGRESS, OF_AN_INGRESS),
+        (ROUTE_TABLE, OF_A_ROUTE_TABLE),
         (TRAEFIK, OF_TRAEFIK),
         (VIRTUAL_SERVICE, OF_A_VIRTUAL_SERVICE),
     ] {
@@ -315,6 +402,18 @@ fn what_a_router_cannot_do_has_its_name() {
     }
     let mut twice = behind(VIRTUAL_SERVICE);
     twice.edit(PODINFO_SET, "cluster.local}}]", "cluster.local}}]\n      mirror: {host: audit}");
+    twice.edit(PODINFO, "headers: [{x-canary: always}]", "mirror: 10");
+    assert_eq!(found(&twice), [Code::RouterLimit]);
+}
+
+#[test]
+fn an_http_proxy_has_one_mirror_for_each_route() {
+    let mut twice = behind(HTTP_PROXY);
+    twice.edit(
+        PODINFO_SET,
+        "[{name: podinfo, port: 80}]\n",
+        "[{name: podinfo, port: 80}, {name: audit, port: 80, mirror: true}]\n",
+    );
     twice.edit(PODINFO, "headers: [{x-canary: always}]", "mirror: 10");
     assert_eq!(found(&twice), [Code::RouterLimit]);
 }
@@ -355,6 +454,11 @@ fn what_a_router_cannot_do_is_shown_with_its_line() {
         text(INGRESS, PODINFO_SET, "proxy-body-size: 8m", "canary: 'true'"),
         text(INGRESS, PODINFO, "headers: [{x-canary: always}]", "cookies: [{canary: yes-please}]"),
         text(INGRESS, PODINFO, "{x-canary: always}", "{x-canary: always}, {x-team: shop}"),
+        text(HTTP_PROXY, PODINFO_SET, "[{name: podinfo, port: 80}]\n", "[{name: podinfo, port: 8080, weight: -1}]\n"),
+        text(HTTP_PROXY, PODINFO_SET, "[{prefix: /docs}]", "[{prefix: /}, {header: {name: x-api, present: true}}]"),
+        text(HTTP_PROXY, PODINFO_SET, "  routes:\n", "  virtualhost: {fqdn: podinfo.example.org}\n  routes:\n"),
+        text(ROUTE_TABLE, PODINFO_SET, "kind: RouteTable", "kind: VirtualService"),
+        text(ROUTE_TABLE, PODINFO_SET, "[{prefix: /}]", "[{headers: [{name: a, value: b}]}, {prefix: /}]"),
         text(GRPC_ROUTE, PODINFO, "{grpcRoute: podinfo", "{grpcRoute: podinfo, httpRoute: podinfo"),
         text(VIRTUAL_SERVICE, PODINFO_SET, "  http:\n    - route", "  tcp: [{route: []}]\n  http:\n    - route"),
     ];

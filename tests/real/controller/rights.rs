@@ -66,7 +66,7 @@ impl Jobs {
 
 /// An object of each kind that may stand in a set, which nothing leads to.
 fn beside(name: &str) -> String {
-    let [config, account, scaler, keda, budget, ingress, mesh, rule, calls, shares, leads, set, daemon] = [
+    let [config, account, scaler, keda, budget, ingress, mesh, rule, calls, shares, leads, proxy, table, set, daemon] = [
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}\ndata: {key: value}\n",
         "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: NAME}\n",
         "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: NAME}\nspec:\n  \
@@ -88,6 +88,10 @@ fn beside(name: &str) -> String {
          spec: {weighted: {services: [{name: NAME, port: 80}]}}\n",
         "apiVersion: traefik.io/v1alpha1\nkind: IngressRoute\nmetadata: {name: NAME}\n\
          spec: {routes: [{match: Host(`beside.example.test`), kind: Rule, services: [{name: NAME, kind: TraefikService}]}]}\n",
+        "apiVersion: projectcontour.io/v1\nkind: HTTPProxy\nmetadata: {name: NAME}\n\
+         spec: {routes: [{services: [{name: NAME, port: 80}]}]}\n",
+        "apiVersion: gateway.solo.io/v1\nkind: RouteTable\nmetadata: {name: NAME}\n\
+         spec: {routes: [{redirectAction: {pathRedirect: /}}]}\n",
         "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: NAME}\nspec: {replicas: 0, serviceName: NAME, \
          selector: {matchLabels: {set: NAME}}, template: {metadata: {labels: {set: NAME}}, \
          spec: {containers: [{name: main, image: \"example.test/set:1\"}]}}}\n",
@@ -100,7 +104,7 @@ fn beside(name: &str) -> String {
     let app = App { host: Some("beside.example.test"), ..App::new(name, 1) }.text().replace("  replicas: 2\n", "");
     format!(
         "---\n{app}---\n{config}---\n{account}---\n{scaler}---\n{keda}---\n{budget}---\n{ingress}---\n{mesh}---\n{rule}\
-         ---\n{calls}---\n{shares}---\n{leads}---\n{set}---\n{daemon}"
+         ---\n{calls}---\n{shares}---\n{leads}---\n{proxy}---\n{table}---\n{set}---\n{daemon}"
     )
 }
 

@@ -21,6 +21,8 @@ const KINDS: &[(&str, &str, &[&str])] = &[
     ("apis/keda.sh/v1alpha1", "keda.sh/v1alpha1", &["ScaledObject"]),
     ("apis/gateway.networking.k8s.io/v1", "gateway.networking.k8s.io/v1", &["GRPCRoute", "HTTPRoute"]),
     ("apis/traefik.io/v1alpha1", "traefik.io/v1alpha1", &["IngressRoute", "TraefikService"]),
+    ("apis/projectcontour.io/v1", "projectcontour.io/v1", &["HTTPProxy"]),
+    ("apis/gateway.solo.io/v1", "gateway.solo.io/v1", &["RouteTable"]),
 ];
 
 /// Texts that stay when they are empty, because they are pointers in Kubernetes' own types (`types.go`), which the

@@ -154,6 +154,8 @@ impl Live {
             }
             ("traefikservices", Some(Router::Traefik { traefik_service: route, .. }))
             | ("ingressroutes", Some(Router::IngressRoute { ingress_route: route, .. }))
+            | ("httpproxies", Some(Router::Contour { http_proxy: route, .. }))
+            | ("routetables", Some(Router::Gloo { route_table: route, .. }))
                 if name == route.as_str() =>
             {
                 Some(Part::Route)
@@ -230,6 +232,11 @@ impl Live {
                 let route = self.find(Part::Route, ingress_route.as_str())?;
                 let split = routes::ingress_route(&route.spec, name.as_str());
                 reach(format!("IngressRoute {ingress_route}"), route, split)
+            }
+            Router::Contour { http_proxy: route, service: name }
+            | Router::Gloo { route_table: route, service: name } => {
+                let held = self.find(Part::Route, route.as_str())?;
+                reach(carrier(router), held, delegated(router)(&held.spec, name.as_str()))
             }
             Router::Service { service: name } => reach(format!("Service {name}"), selected?, all),
             Router::Replicas { service: name } => {
@@ -316,6 +323,16 @@ fn relevant(resource: &str, object: &Value) -> Value {
 
 fn label(deployment: &Value) -> Option<&str> {
     deployment["template"]["metadata"]["labels"][PODS].as_str()
+}
+
+/// The object that leads requests.
+fn carrier(router: &Router) -> String {
+    router.route().map(|(kind, name)| format!("{kind} {name}")).unwrap_or_default()
+}
+
+/// How a route is read that operations delegate.
+fn delegated(router: &Router) -> fn(&Value, &str) -> Split {
+    if matches!(router, Router::Gloo { .. }) { routes::route_table } else { routes::http_proxy }
 }
 
 /// What an HTTPRoute or a GRPCRoute sends to `canary`: the largest share of any rule that names both, and the headers of rules

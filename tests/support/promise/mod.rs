@@ -221,6 +221,8 @@ impl Instant<'_> {
             | Router::Service { .. }
             | Router::Traefik { .. }
             | Router::IngressRoute { .. }
+            | Router::Contour { .. }
+            | Router::Gloo { .. }
                 if reach.split.within(&ceiling) =>
             {
                 return None;
@@ -231,7 +233,9 @@ impl Instant<'_> {
             | Router::Nginx { .. }
             | Router::Service { .. }
             | Router::Traefik { .. }
-            | Router::IngressRoute { .. } => describe(&ceiling),
+            | Router::IngressRoute { .. }
+            | Router::Contour { .. }
+            | Router::Gloo { .. } => describe(&ceiling),
             router @ (Router::Partition | Router::OnDelete) => {
                 let limit = self.posture().map_or_else(Split::stable, |posture| posture.split.clone());
                 let at_rest = *router == Router::Partition && self.shared_is_stable();

@@ -1,4 +1,4 @@
-//! What the objects of Istio, ingress-nginx and Traefik send to a candidate, read as their documents say.
+//! What the objects of Contour, Gloo, Istio, ingress-nginx and Traefik send to a candidate, read as their documents say.
 
 use super::live::share;
 use serde_json::Value;
@@ -35,12 +35,13 @@ pub(super) fn virtual_service(spec: &Value, service: &str) -> Split {
 }
 
 fn headers(asked: &Value) -> HeaderMatch {
-    let value = |how: &Value| {
-        let exact = how["exact"].as_str().map(|value| HeaderValue::Exact(value.to_owned()));
-        exact.or_else(|| how["regex"].as_str().map(|regex| HeaderValue::Regex { regex: regex.to_owned() }))
-    };
     let all = asked["headers"].as_object().into_iter().flatten();
-    all.filter_map(|(name, how)| Some((name.to_lowercase(), value(how)?))).collect()
+    all.filter_map(|(name, value)| Some((name.to_lowercase(), how(value)?))).collect()
+}
+
+fn how(asked: &Value) -> Option<HeaderValue> {
+    let exact = asked["exact"].as_str().map(|value| HeaderValue::Exact(value.to_owned()));
+    exact.or_else(|| asked["regex"].as_str().map(|regex| HeaderValue::Regex { regex: regex.to_owned() }))
 }
 
 /// What the annotations of a canary Ingress send to it.
@@ -86,6 +87,74 @@ pub(super) fn ingress_route(spec: &Value, service: &str) -> Split {
             split.weight = split.weight.max(part.weight);
         }
         split.mirror = split.mirror.max(part.mirror);
+    }
+    split
+}
+
+/// What an HTTPProxy sends to `<service>-canary`: the largest share of any route that names both, the headers of routes that name it
+/// alone, and what is copied to it.
+pub(super) fn http_proxy(spec: &Value, service: &str) -> Split {
+    let canary = format!("{service}-canary");
+    let mut split = Split::default();
+    for route in items(&spec["routes"]) {
+        let number = |to: &Value| to["weight"].as_u64().unwrap_or(0);
+        let (copied, led): (Vec<&Value>, Vec<&Value>) = items(&route["services"]).partition(|to| to["mirror"] == true);
+        for to in copied.iter().filter(|to| to["name"] == *canary) {
+            // A mirror of weight 0 is one of everything.
+            let percent = u8::try_from(number(to)).ok().filter(|percent| *percent > 0);
+            let percent = percent.and_then(|percent| Percent::try_from(percent).ok());
+            split.mirror = split.mirror.max(percent.unwrap_or(Percent::ALL));
+        }
+        let even = led.iter().all(|to| number(to) == 0);
+        let weight = |name: &str| -> u64 {
+            let to = led.iter().filter(|to| to["name"] == *name);
+            to.map(|to| if even { 1 } else { number(to) }).sum()
+        };
+        let (stable, new) = (weight(service), weight(&canary));
+        let asked = items(&route["conditions"]).map(|condition| &condition["header"]);
+        let asked: HeaderMatch =
+            asked.filter_map(|asked| Some((asked["name"].as_str()?.to_lowercase(), how(asked)?))).collect();
+        match new {
+            0 => {}
+            _ if stable == 0 && !asked.is_empty() => drop(split.headers.insert(asked)),
+            _ => split.weight = split.weight.max(share(new, stable)),
+        }
+    }
+    split
+}
+
+/// What a RouteTable sends to `<service>-canary`: the largest share of any route that names both, and the headers of routes that name it
+/// alone.
+pub(super) fn route_table(spec: &Value, service: &str) -> Split {
+    let canary = format!("{service}-canary");
+    let mut split = Split::default();
+    for route in items(&spec["routes"]) {
+        let named = |to: &Value, name: &str| to["kube"]["ref"]["name"] == *name;
+        let weight = |name: &str| -> u64 {
+            let several = items(&route["routeAction"]["multi"]["destinations"]);
+            let several: u64 =
+                several.filter(|to| named(&to["destination"], name)).map(|to| to["weight"].as_u64().unwrap_or(0)).sum();
+            several + u64::from(named(&route["routeAction"]["single"], name))
+        };
+        let (stable, new) = (weight(service), weight(&canary));
+        let asked: Vec<HeaderMatch> = items(&route["matchers"])
+            .map(|matcher| {
+                let header = |header: &Value| {
+                    let value = header["value"].as_str()?.to_owned();
+                    let pattern = header["regex"] == true;
+                    let value = if pattern { HeaderValue::Regex { regex: value } } else { HeaderValue::Exact(value) };
+                    Some((header["name"].as_str()?.to_lowercase(), value))
+                };
+                items(&matcher["headers"]).filter_map(header).collect()
+            })
+            .collect();
+        match new {
+            0 => {}
+            _ if stable == 0 && !asked.is_empty() && asked.iter().all(|headers| !headers.is_empty()) => {
+                split.headers.extend(asked);
+            }
+            _ => split.weight = split.weight.max(share(new, stable)),
+        }
     }
     split
 }

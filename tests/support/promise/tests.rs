@@ -316,6 +316,42 @@ fn routes_are_read_from_an_ingress_route() {
 }
 
 #[test]
+fn routes_are_read_from_an_http_proxy() {
+    let watched = watched(Router::Contour { http_proxy: name("podinfo"), service: name("podinfo") });
+    let routes = |header: Value, rest: Value| {
+        let own = json!({"conditions": [{"prefix": "/"}, {"header": header}], "services": [{"name": "podinfo-canary", "port": 80}]});
+        let rest = json!({"conditions": [{"prefix": "/"}], "services": rest});
+        recorded().write(TIDEGATE, "httpproxies", "podinfo", json!({"routes": [own, rest]}))
+    };
+    let services = |stable: u32, new: u32| json!([{"name": "podinfo", "weight": stable}, {"name": "podinfo-canary", "weight": new}]);
+    let testers = || json!({"name": "X-Canary", "exact": "always"});
+    assert_eq!(routes(testers(), services(90, 10)).check(&watched).unwrap().highest_weight.get(), 10);
+    routes(testers(), services(89, 11)).bites(&watched, &["HTTPProxy podinfo", "weight 11"]);
+    routes(testers(), services(0, 0)).bites(&watched, &["weight 50"]);
+    routes(json!({"name": "x-canary", "exact": "a"}), services(90, 10)).bites(&watched, &["x-canary: a,"]);
+    let mirror =
+        json!([{"name": "podinfo", "port": 80}, {"name": "podinfo-canary", "port": 80, "mirror": true, "weight": 0}]);
+    routes(testers(), mirror).bites(&watched, &["mirror 100"]);
+}
+
+#[test]
+fn routes_are_read_from_a_route_table() {
+    let watched = watched(Router::Gloo { route_table: name("podinfo"), service: name("podinfo") });
+    let to = |name: &str| json!({"kube": {"ref": {"name": name, "namespace": "shop"}, "port": 80}});
+    let routes = |matcher: Value, stable: u32, new: u32| {
+        let own = json!({"matchers": [matcher], "routeAction": {"single": to("podinfo-canary")}});
+        let several = json!([{"destination": to("podinfo"), "weight": stable}, {"destination": to("podinfo-canary"), "weight": new}]);
+        let rest = json!({"matchers": [{"prefix": "/"}], "routeAction": {"multi": {"destinations": several}}});
+        recorded().write(TIDEGATE, "routetables", "podinfo", json!({"routes": [own, rest]}))
+    };
+    let testers = |value: &str| json!({"prefix": "/", "headers": [{"name": "X-Canary", "value": value}]});
+    assert_eq!(routes(testers("always"), 90, 10).check(&watched).unwrap().highest_weight.get(), 10);
+    routes(testers("always"), 89, 11).bites(&watched, &["RouteTable podinfo", "weight 11"]);
+    routes(testers("a"), 90, 10).bites(&watched, &["x-canary: a,"]);
+    routes(json!({"prefix": "/"}), 90, 10).bites(&watched, &["weight 100"]);
+}
+
+#[test]
 fn testers_are_read_from_a_canary_ingress() {
     let watched = watched(Router::Nginx { ingress: name("podinfo"), service: name("podinfo") });
     let canary = |header: &str, cookie: &str, weight: &str| {

@@ -68,7 +68,7 @@ fn one(document: &Value) -> Block {
     match document["kind"].as_str() {
         Some("Rollout") => Block::Rollout(spec.clone()),
         Some("Job") => Block::Job(document.clone()),
-        Some("IngressRoute" | "TraefikService") => Block::Beside(document.clone()),
+        Some("HTTPProxy" | "IngressRoute" | "RouteTable" | "TraefikService") => Block::Beside(document.clone()),
         // The input of the import, whose test reads it.
         Some("Canary") => Block::Other,
         None if spec["externalName"].is_string() => Block::Service(spec.clone()),

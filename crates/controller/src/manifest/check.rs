@@ -5,6 +5,7 @@
 mod affinity;
 mod copies;
 mod daemon;
+mod delegated;
 mod fields;
 mod ingress;
 mod jobs;
@@ -153,6 +154,7 @@ fn meaning(case: &Case<'_>, policy: Option<&Policy>, findings: &mut Findings) {
     findings.errors.extend(ingress::check(case));
     findings.errors.extend(virtual_service::check(case));
     traefik::check(case, findings);
+    findings.errors.extend(delegated::check(case));
 }
 
 fn windows(case: &Case<'_>, policy: Option<&Policy>) -> Vec<Diagnostic> {

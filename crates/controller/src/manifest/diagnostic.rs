@@ -85,6 +85,8 @@ codes! {
     Conflict,
     /// Two rollouts on one route.
     RouteConflict,
+    /// A host that the policy gives to somebody else, or to nobody.
+    HostNotAllowed,
     /// A window that the policy does not have.
     WindowMissing,
     /// Outside of what the policy or the installation allows.

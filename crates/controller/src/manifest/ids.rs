@@ -170,6 +170,26 @@ id!(
     })
 );
 
+id!(
+    /// A host that people call, or with `*.` before it all hosts below it.
+    Hostname,
+    "host name",
+    "a DNS name in lower case, at most 253 characters; with *. before it all names below it",
+    "^([*][.])?[a-z0-9]([a-z0-9-]*[a-z0-9])?([.][a-z0-9]([a-z0-9-]*[a-z0-9])?)*$",
+    |t| t.len() <= 253 && dns_subdomain(t.strip_prefix("*.").unwrap_or(t))
+);
+
+impl Hostname {
+    /// Whether a host, or all that a wildcard stands for, is meant by this one.
+    #[must_use]
+    pub fn covers(&self, host: &str) -> bool {
+        match self.0.strip_prefix('*') {
+            Some(below) => host.len() > below.len() && host.ends_with(below),
+            None => self.0 == host,
+        }
+    }
+}
+
 impl StepName {
     /// The most characters of a name.
     pub const LONGEST: usize = 40;

@@ -5,9 +5,11 @@
 
 mod conflict;
 mod misnamed;
+mod roots;
+mod router;
 
 use super::check::{self, Case, Copies, Findings, is_protected};
-use super::desired::{Check, OnFailure, Plan, Promotion, Rollout, Router, Suspend, Target, Traffic};
+use super::desired::{Check, OnFailure, Plan, Promotion, Rollout, Suspend, Target, Traffic};
 use super::diagnostic::{Code, Diagnostic, MOST};
 use super::duration::Span;
 use super::expand;
@@ -23,6 +25,8 @@ use super::yaml::{self, Dialect, Node, Parsed};
 use super::{raw, schema};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+pub(super) use router::router;
 
 /// What a tree says.
 #[derive(Debug, Clone, PartialEq)]
@@ -185,6 +189,8 @@ struct Judged {
     target: Option<ObjectRef>,
     route: Option<ObjectRef>,
     copies: Copies,
+    /// The hosts that its objects take.
+    roots: BTreeMap<ObjectRef, String>,
     name_at: Diagnostic,
     outcome: Result<Rollout, Vec<Diagnostic>>,
 }
@@ -209,6 +215,7 @@ impl Judged {
             target: None,
             route: None,
             copies: Copies::default(),
+            roots: BTreeMap::new(),
             name_at: draft.at("/metadata/name", Code::Conflict, String::new(), String::new()),
             outcome: Err(Vec::new()),
             id,
@@ -281,6 +288,10 @@ impl Judged {
         self.target = case.target().map(|item| item.object.reference().clone());
         self.route = route(&self.id, &raw.spec);
         self.copies = check::copies(&case);
+        if let Some((name, tenant)) = policy.and_then(|policy| policy.tenant_of(&self.path)) {
+            findings.errors.extend(roots::check(&items, name, tenant));
+            self.roots = roots::own(&items, tenant);
+        }
         self.items = items;
         (findings, listed.files)
     }
@@ -345,53 +356,6 @@ fn permission(draft: &Draft, id: &RolloutId, policy: Option<&Policy>, caps: &Cap
 fn route(id: &RolloutId, spec: &raw::RolloutSpec) -> Option<ObjectRef> {
     let router = router(spec.traffic.as_ref()?)?;
     router.route().map(|(kind, name)| ObjectRef { kind, namespace: id.namespace.clone(), name: name.clone() })
-}
-
-/// The router that the file names; `None` where it is not exactly one.
-pub(super) fn router(traffic: &raw::Traffic) -> Option<Router> {
-    let raw::Traffic {
-        gateway_api,
-        istio,
-        nginx,
-        replicas,
-        service,
-        traefik,
-        settle: _,
-        drain: _,
-        session_affinity: _,
-    } = traffic;
-    let by_gateway = gateway_api.as_ref().map(by_gateway);
-    let by_istio = istio.as_ref().map(|raw::Istio { virtual_service, service }| Router::Istio {
-        virtual_service: virtual_service.clone(),
-        service: service.clone(),
-    });
-    let by_nginx = nginx
-        .as_ref()
-        .map(|raw::Nginx { ingress, service }| Router::Nginx { ingress: ingress.clone(), service: service.clone() });
-    let by_pods = replicas.as_ref().map(|raw::Replicas { service }| Router::Replicas { service: service.clone() });
-    let by_service = service.as_ref().map(|service| Router::Service { service: service.clone() });
-    let by_traefik = traefik.as_ref().map(by_traefik);
-    let others = [by_istio, by_nginx, by_pods, by_service].into_iter().flatten();
-    let mut named = by_gateway.into_iter().chain(by_traefik).chain(others.map(Some));
-    named.next().flatten().filter(|_| named.next().is_none())
-}
-
-/// The router of an object of Traefik's, where exactly one is named.
-fn by_traefik(raw::Traefik { traefik_service, ingress_route, service }: &raw::Traefik) -> Option<Router> {
-    match (traefik_service.clone(), ingress_route.clone()) {
-        (Some(traefik_service), None) => Some(Router::Traefik { traefik_service, service: service.clone() }),
-        (None, Some(ingress_route)) => Some(Router::IngressRoute { ingress_route, service: service.clone() }),
-        (Some(_), Some(_)) | (None, None) => None,
-    }
-}
-
-/// The router of a route of the Gateway API, where exactly one is named.
-fn by_gateway(raw::GatewayApi { http_route, grpc_route, service }: &raw::GatewayApi) -> Option<Router> {
-    match (http_route.clone(), grpc_route.clone()) {
-        (Some(http_route), None) => Some(Router::GatewayApi { http_route, service: service.clone() }),
-        (None, Some(grpc_route)) => Some(Router::Grpc { grpc_route, service: service.clone() }),
-        (Some(_), Some(_)) | (None, None) => None,
-    }
 }
 
 /// The plan that the file describes; `None` where the router, or what a check asks, is not exactly one.

@@ -157,12 +157,27 @@ kinds! {
         posture: &[".spec.rules"],
         ..PLAIN
     };
+    HttpProxy: "HTTPProxy", "projectcontour.io/v1", "httpproxies", Facts {
+        origin: Origin::Custom,
+        mappings: &["/spec"],
+        whole: &["spec", "routes"],
+        posture: &[".spec.routes"],
+        ..PLAIN
+    };
     Ingress: "Ingress", "networking.k8s.io/v1", "ingresses", Facts {
         mappings: &["/spec"],
         posture: &[".metadata.annotations.nginx.ingress.kubernetes.io/canary", ".metadata.annotations.nginx.ingress.kubernetes.io/canary-weight", ".metadata.annotations.nginx.ingress.kubernetes.io/canary-weight-total", ".metadata.annotations.nginx.ingress.kubernetes.io/canary-by-header", ".metadata.annotations.nginx.ingress.kubernetes.io/canary-by-header-value", ".metadata.annotations.nginx.ingress.kubernetes.io/canary-by-header-pattern", ".metadata.annotations.nginx.ingress.kubernetes.io/canary-by-cookie"],
         ..PLAIN
     };
     IngressRoute: "IngressRoute", "traefik.io/v1alpha1", "ingressroutes", Facts {
+        origin: Origin::Custom,
+        mappings: &["/spec"],
+        whole: &["spec", "routes"],
+        posture: &[".spec.routes"],
+        ..PLAIN
+    };
+    // What it names may stand in the gateway's namespace; what may not is told with its router.
+    RouteTable: "RouteTable", "gateway.solo.io/v1", "routetables", Facts {
         origin: Origin::Custom,
         mappings: &["/spec"],
         whole: &["spec", "routes"],
@@ -208,7 +223,9 @@ impl Kind {
         Self::DestinationRule,
         Self::GrpcRoute,
         Self::HttpRoute,
+        Self::HttpProxy,
         Self::Ingress,
+        Self::RouteTable,
         Self::TraefikService,
         Self::IngressRoute,
         Self::VirtualService,
@@ -225,7 +242,9 @@ impl Kind {
     pub const ROUTES: &'static [Self] = &[
         Self::GrpcRoute,
         Self::HttpRoute,
+        Self::HttpProxy,
         Self::Ingress,
+        Self::RouteTable,
         Self::TraefikService,
         Self::IngressRoute,
         Self::VirtualService,

@@ -4,7 +4,7 @@ use super::cron::Cron;
 use super::diagnostic::{Code, Diagnostic, Mark, quoted};
 use super::duration::Span;
 use super::files::RepoPath;
-use super::ids::{ClusterName, Namespace, ScheduleName, TenantName};
+use super::ids::{ClusterName, Hostname, Namespace, ScheduleName, TenantName};
 use super::proof::{ApprovalRule, By};
 use super::raw::{Floors, Permission, Trust};
 use super::team::{Approver, Team, Teams};
@@ -39,6 +39,8 @@ pub struct Tenant {
     pub namespaces: BTreeSet<Namespace>,
     /// The cluster that its rollouts run on.
     pub cluster: ClusterName,
+    /// The hosts that its rollouts may take for themselves; no other tenant has one of them.
+    pub hosts: BTreeSet<Hostname>,
     /// Who may decide. Empty: whoever can merge on the Git host.
     pub approvers: BTreeSet<Approver>,
     /// How many of them have to approve.
@@ -126,6 +128,7 @@ pub fn parse_under(path: &RepoPath, bytes: &[u8], teams: &Teams) -> Result<Polic
     let parsed = yaml::parse(path, bytes, Dialect::Own);
     let raw: raw::Policy = schema::read(&parsed)?;
     let mut found = overlaps(&parsed, &raw.spec.tenants);
+    found.extend(shared_hosts(&parsed, &raw.spec.tenants));
     found.extend(strangers(&parsed, &raw.spec));
     found.extend(unreachable(&parsed, &raw.spec.tenants));
     found.extend(foreign(&parsed, &raw.spec.tenants, teams));
@@ -135,19 +138,20 @@ pub fn parse_under(path: &RepoPath, bytes: &[u8], teams: &Teams) -> Result<Polic
         return Err(found);
     }
     let raw::PolicySpec { tenants, windows, freezes, limits } = raw.spec;
-    let tenant =
-        |raw::Tenant { path, namespaces, clusters, approvers, approvals, trust, floors, allow }: raw::Tenant| {
-            clusters.into_iter().next().map(|cluster| Tenant {
-                path,
-                namespaces,
-                cluster,
-                approvers,
-                approvals,
-                trust,
-                floors,
-                allow,
-            })
-        };
+    let tenant = |tenant: raw::Tenant| {
+        let raw::Tenant { path, namespaces, clusters, hosts, approvers, approvals, trust, floors, allow } = tenant;
+        clusters.into_iter().next().map(|cluster| Tenant {
+            path,
+            namespaces,
+            cluster,
+            hosts,
+            approvers,
+            approvals,
+            trust,
+            floors,
+            allow,
+        })
+    };
     let freeze = |raw::Freeze { cron, duration, zone, tenants }: raw::Freeze| {
         Some(Freeze { schedule: schedule(raw::Schedule { cron, duration, zone })?, tenants })
     };
@@ -175,6 +179,30 @@ fn overlaps(parsed: &Parsed, tenants: &BTreeMap<TenantName, raw::Tenant>) -> Vec
             let mark = root.locate(&format!("/spec/tenants/{name}/path"));
             let text = format!("the directory {} belongs to tenant {other} already", tenant.path);
             found.push(parsed.source.at(mark, Code::Conflict, text, "directories that do not overlap"));
+        }
+    }
+    found
+}
+
+/// Hosts that two tenants have.
+fn shared_hosts(parsed: &Parsed, tenants: &BTreeMap<TenantName, raw::Tenant>) -> Vec<Diagnostic> {
+    let Some(root) = parsed.documents.first() else { return Vec::new() };
+    let mut found = Vec::new();
+    for (name, tenant) in tenants {
+        let list = root.at(&format!("/spec/tenants/{name}/hosts")).map(Node::items).unwrap_or_default();
+        for item in list {
+            let is_own = |host: &&Hostname| Some(host.as_str()) == item.text();
+            let Some(host) = tenant.hosts.iter().find(is_own) else { continue };
+            // Of two with the same host the second is told.
+            let within = |(other, held): &(&TenantName, &Hostname)| {
+                held.covers(host.as_str()) && (*held != host || *other < name)
+            };
+            let others = tenants.iter().filter(|(other, _)| *other != name);
+            let mut all = others.flat_map(|(other, tenant)| tenant.hosts.iter().map(move |held| (other, held)));
+            if let Some((other, held)) = all.find(within) {
+                let text = format!("the host {host} belongs to tenant {other} already, by {held}");
+                found.push(parsed.source.at(item.mark, Code::Conflict, text, "each host with one tenant"));
+            }
         }
     }
     found

@@ -4,6 +4,7 @@
 //! it. The doc comments are the descriptions in the schemas.
 
 mod decision;
+mod delegated;
 mod installation;
 mod policy;
 mod traefik;
@@ -18,6 +19,7 @@ use super::hook::Hook;
 use super::ids::{CheckName, Namespace, ObjectName, Percent, RolloutName, ScheduleName, StepName};
 use super::measure::{Comparison, Latency, PrometheusQuery, SuccessRate};
 pub use decision::{Action, DecisionSpec, Named};
+pub use delegated::{Contour, Gloo};
 pub use installation::{
     App, Caps, Cluster, Feedback, Forge, ForgeKind, InCluster, InstallationSpec, Projection, Prometheus, Provider,
     Repository, Signing, Ssh, Webhook,
@@ -164,14 +166,22 @@ pub struct Target {
     pub track: Track,
 }
 
-/// How requests are split: by exactly one of `gatewayAPI`, `istio`, `nginx`, `replicas`, `service` and `traefik`.
+/// How requests are split: by exactly one of `contour`, `gatewayAPI`, `gloo`, `istio`, `nginx`, `replicas`, `service` and `traefik`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Traffic {
+    /// By an HTTPProxy of Contour: weights, headers and copies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Contour")]
+    pub contour: Option<Contour>,
     /// By a route of the Gateway API, an HTTPRoute or a GRPCRoute: weights and headers.
     #[serde(rename = "gatewayAPI", default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "GatewayApi")]
     pub gateway_api: Option<GatewayApi>,
+    /// By a RouteTable of Gloo: weights and headers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Gloo")]
+    pub gloo: Option<Gloo>,
     /// By an Istio VirtualService: weights, headers and copies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Istio")]

@@ -77,6 +77,22 @@ pub enum Router {
         /// The Service that its routes lead to, in the set.
         service: ObjectName,
     },
+    /// An HTTPProxy of Contour: weights, headers and copies.
+    #[serde(rename_all = "camelCase")]
+    Contour {
+        /// The HTTPProxy, in the set.
+        http_proxy: ObjectName,
+        /// The Service that its routes lead to, in the set.
+        service: ObjectName,
+    },
+    /// A RouteTable of Gloo: weights and headers.
+    #[serde(rename_all = "camelCase")]
+    Gloo {
+        /// The RouteTable, in the set.
+        route_table: ObjectName,
+        /// The Service that its routes lead to, in the set.
+        service: ObjectName,
+    },
     /// The number of candidate pods behind one Service.
     Replicas {
         /// The Service, in the set.
@@ -129,6 +145,8 @@ impl Router {
             Self::Istio { virtual_service: name.clone(), service: service.clone() },
             Self::Traefik { traefik_service: name.clone(), service: service.clone() },
             Self::IngressRoute { ingress_route: name.clone(), service: service.clone() },
+            Self::Contour { http_proxy: name.clone(), service: service.clone() },
+            Self::Gloo { route_table: name.clone(), service: service.clone() },
         ];
         all.into_iter().find(|router| router.route().is_some_and(|(own, _)| own == kind))
     }
@@ -143,6 +161,8 @@ impl Router {
             | Self::Istio { service, .. }
             | Self::Traefik { service, .. }
             | Self::IngressRoute { service, .. }
+            | Self::Contour { service, .. }
+            | Self::Gloo { service, .. }
             | Self::Replicas { service }
             | Self::Service { service } => Some(service),
             Self::Partition | Self::OnDelete => None,
@@ -160,6 +180,8 @@ impl Router {
             | Self::Istio { service, .. }
             | Self::Traefik { service, .. }
             | Self::IngressRoute { service, .. }
+            | Self::Contour { service, .. }
+            | Self::Gloo { service, .. }
             | Self::Replicas { service }
             | Self::Service { service } => service.clone_from(other),
             Self::Partition | Self::OnDelete => {}
@@ -177,6 +199,8 @@ impl Router {
             Self::Istio { virtual_service, .. } => Some((Kind::VirtualService, virtual_service)),
             Self::Traefik { traefik_service, .. } => Some((Kind::TraefikService, traefik_service)),
             Self::IngressRoute { ingress_route, .. } => Some((Kind::IngressRoute, ingress_route)),
+            Self::Contour { http_proxy, .. } => Some((Kind::HttpProxy, http_proxy)),
+            Self::Gloo { route_table, .. } => Some((Kind::RouteTable, route_table)),
             Self::Replicas { .. } | Self::Service { .. } | Self::Partition | Self::OnDelete => None,
         }
     }
@@ -194,6 +218,8 @@ impl Router {
             Self::Istio { .. } => routed("istio", "virtualService"),
             Self::Traefik { .. } => routed("traefik", "traefikService"),
             Self::IngressRoute { .. } => routed("traefik", "ingressRoute"),
+            Self::Contour { .. } => routed("contour", "httpProxy"),
+            Self::Gloo { .. } => routed("gloo", "routeTable"),
             Self::Replicas { .. } => {
                 ("replicas", "/spec/traffic/replicas".to_owned(), "/spec/traffic/replicas/service".to_owned())
             }
@@ -213,7 +239,9 @@ impl Router {
             | Self::Nginx { .. }
             | Self::Istio { .. }
             | Self::Traefik { .. }
-            | Self::IngressRoute { .. } => By::Route,
+            | Self::IngressRoute { .. }
+            | Self::Contour { .. }
+            | Self::Gloo { .. } => By::Route,
             Self::Replicas { .. } => By::Pods,
             Self::Service { .. } => By::Selector,
             Self::Partition | Self::OnDelete => By::Partition,

@@ -86,6 +86,7 @@ const FORMATS: &[(&str, Check)] = &[
     ("instance-name", parses::<ids::InstanceName>),
     ("cluster-name", parses::<ids::ClusterName>),
     ("tenant-name", parses::<ids::TenantName>),
+    ("host-name", parses::<ids::Hostname>),
     ("schedule-name", parses::<ids::ScheduleName>),
     ("check-name", parses::<ids::CheckName>),
     ("label-name", parses::<super::measure::LabelName>),

@@ -269,12 +269,24 @@ fn object(source: &SourceText, node: &Node, namespace: &Namespace, kinds: &[Kind
     }
 }
 
+/// Kinds of Gloo, beside a RouteTable, that are about all teams.
+const OF_OPERATIONS: [&str; 4] = ["Gateway", "Proxy", "Settings", "VirtualService"];
+
 fn refused_kind(source: &SourceText, node: &Node, kinds: &[Kind], api_version: &str, kind: &str) -> Diagnostic {
     let mark = node.locate("/kind");
     let has = |field: &str| node.get(field).is_some_and(|data| !data.entries().is_empty());
     if api_version == "v1" && kind == "Secret" && (has("data") || has("stringData")) {
         let diagnostic = source.at(mark, Code::SecretData, "a Secret with its data in plain text", "no Secret");
         return diagnostic.help("everyone who reads the repository reads it: rotate it, and create it outside of Git");
+    }
+    if api_version == Kind::RouteTable.api_version() && OF_OPERATIONS.contains(&kind) {
+        let diagnostic = source.at(
+            mark,
+            Code::KindNotAllowed,
+            format!("{api_version} {kind} belongs to operations"),
+            "a RouteTable",
+        );
+        return diagnostic.help("a VirtualService outside of rollouts delegates a path to the RouteTable");
     }
     let listed: Vec<&str> = kinds.iter().map(|k| k.as_str()).collect();
     let text = format!("objects of kind {} ({}) are not managed here", quoted(kind), quoted(api_version));

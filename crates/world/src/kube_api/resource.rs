@@ -72,12 +72,14 @@ pub const RESOURCES: &[Resource] = resources! {
     "events.k8s.io/v1" "Event" "events" "ev" [CreateOnUpdate];
     "gateway.networking.k8s.io/v1" "GRPCRoute" "grpcroutes" "" [Status, Versioned, Generation, Custom];
     "gateway.networking.k8s.io/v1" "HTTPRoute" "httproutes" "" [Status, Versioned, Generation, Custom];
+    "gateway.solo.io/v1" "RouteTable" "routetables" "rt" [Versioned, Generation, Custom];
     "keda.sh/v1alpha1" "ScaledObject" "scaledobjects" "so" [Status, Versioned, Generation, Custom];
     "networking.istio.io/v1" "DestinationRule" "destinationrules" "dr" [Status, Versioned, Generation, Custom];
     "networking.istio.io/v1" "VirtualService" "virtualservices" "vs" [Status, Versioned, Generation, Custom];
     "networking.k8s.io/v1" "Ingress" "ingresses" "ing" [Status, Generation];
     "networking.k8s.io/v1" "NetworkPolicy" "networkpolicies" "netpol" [Generation];
     "policy/v1" "PodDisruptionBudget" "poddisruptionbudgets" "pdb" [Status, Versioned, Generation];
+    "projectcontour.io/v1" "HTTPProxy" "httpproxies" "" [Status, Versioned, Generation, Custom];
     "traefik.io/v1alpha1" "IngressRoute" "ingressroutes" "" [Generation, Custom];
     "traefik.io/v1alpha1" "TraefikService" "traefikservices" "" [Generation, Custom];
 };

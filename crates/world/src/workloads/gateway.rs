@@ -11,10 +11,10 @@ use std::sync::Arc;
 /// The name under which it speaks of a route.
 const CONTROLLER: &str = "tidegate.io/world-gateway";
 /// What a namespace has to say to it.
-const WORD: &str = "testbed/gateway";
+pub(super) const WORD: &str = "testbed/gateway";
 const GATEWAY_API: &str = "gateway.networking.k8s.io/v1";
 /// The label of a Namespace whose routes no listener lets in.
-const BARRED: &str = "testbed/no-routes";
+pub(super) const BARRED: &str = "testbed/no-routes";
 /// The kinds that it serves.
 pub(super) const ROUTES: [(&str, &str); 2] = [(GATEWAY_API, "HTTPRoute"), (GATEWAY_API, "GRPCRoute")];
 /// The protocols that it speaks to backends, by `appProtocol`; a gateway need not know more than it likes (GEP-1911).

@@ -6,10 +6,12 @@
 //!
 //! A Pod's annotations, or the tag of its image, choose its fate; see [`pods`].
 
+mod contour;
 mod daemon_sets;
 mod deployments;
 mod endpoints;
 mod gateway;
+mod gloo_status_stub;
 mod jobs;
 mod keda;
 mod pods;
@@ -72,7 +74,7 @@ const SCALER: (&str, &str) = ("autoscaling/v2", "HorizontalPodAutoscaler");
 const JOB: (&str, &str) = ("batch/v1", "Job");
 const SCALED: (&str, &str) = ("keda.sh/v1alpha1", "ScaledObject");
 
-const CONTROLLERS: [Controller; 10] = [
+const CONTROLLERS: [Controller; 12] = [
     (By::Other, keda::run, &[SCALED, SCALER, DEPLOYMENT]),
     (By::Manager, scalers::run, &[SCALER, DEPLOYMENT, REPLICA_SET, STATEFUL_SET]),
     (By::Manager, deployments::run, &[DEPLOYMENT, REPLICA_SET]),
@@ -83,6 +85,8 @@ const CONTROLLERS: [Controller; 10] = [
     (By::Manager, jobs::run, &[JOB]),
     (By::Manager, endpoints::run, &[SERVICE, POD, SLICE]),
     (By::Other, gateway::run, &[gateway::ROUTES[0], gateway::ROUTES[1], SERVICE, NAMESPACE]),
+    (By::Other, contour::run, &[contour::PROXY, SERVICE, NAMESPACE]),
+    (By::Other, gloo_status_stub::run, &[gloo_status_stub::TABLE, SERVICE, NAMESPACE]),
 ];
 
 /// All controllers. Each looks again once something changed that it looks at, or is due.

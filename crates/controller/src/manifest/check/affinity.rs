@@ -61,6 +61,14 @@ fn lacks(router: &Router) -> Option<(&'static str, &'static str)> {
             "with Traefik a cookie keeps users at stable too, and at the candidate of the next run",
             "with Traefik as a gateway of the Gateway API there is traffic.gatewayAPI",
         )),
+        Router::Contour { .. } => Some((
+            "with Contour a cookie of a weight would be one more setting of each service, which is not built",
+            "let chosen users in by a cookie that the application sets: expose: {cookies: [{canary: always}]}",
+        )),
+        Router::Gloo { .. } => Some((
+            "with Gloo a cookie of a weight would be one more setting of each destination, which is not built",
+            "let chosen users in by a cookie that the application sets: expose: {cookies: [{canary: always}]}",
+        )),
         Router::Replicas { .. } | Router::Service { .. } | Router::Partition | Router::OnDelete => Some((
             "this router looks at no request, so it cannot tell who was at the candidate before",
             "a Service's sessionAffinity: ClientIP keeps an address at one pod, whatever its version",

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 /// The most phases that a plan has.
 const MOST: usize = 50;
-const EITHER: &str = "exactly one of gatewayAPI, istio, nginx, replicas, service and traefik";
+const EITHER: &str = "exactly one of contour, gatewayAPI, gloo, istio, nginx, replicas, service and traefik";
 
 pub(super) fn check(case: &Case<'_>) -> Vec<Diagnostic> {
     let mut found = names(case);
@@ -105,6 +105,7 @@ fn router(case: &Case<'_>) -> Vec<Diagnostic> {
             let expected = "a weight, or an ingressRoute in place of the traefikService";
             phases().flat_map(|(i, phase)| untold(case, i, phase, "traefik by a TraefikService", expected)).collect()
         }
+        (By::Route, Router::Gloo { .. }) => phases().filter_map(|(i, phase)| uncopied(case, i, phase)).collect(),
         // What a route cannot do is told with it, and no file names a partition.
         (By::Route | By::Partition, _) => Vec::new(),
         (By::Pods, _) => phases().flat_map(|(i, phase)| by_pods(case, i, phase)).collect(),
@@ -128,7 +129,9 @@ fn at_once(case: &Case<'_>) -> Vec<Diagnostic> {
 /// No router, more than one, or one without a route or with two.
 fn unnamed(case: &Case<'_>, traffic: &raw::Traffic) -> Diagnostic {
     let raw::Traffic {
+        contour,
         gateway_api,
+        gloo,
         istio,
         nginx,
         replicas,
@@ -142,7 +145,12 @@ fn unnamed(case: &Case<'_>, traffic: &raw::Traffic) -> Diagnostic {
         let what = if some { "two routes at once" } else { "no route is named" };
         case.error(&format!("/spec/traffic/{field}"), Code::Schema, what, format!("exactly one of {one}"))
     };
-    let others = istio.is_some() || nginx.is_some() || replicas.is_some() || service.is_some();
+    let others = contour.is_some()
+        || gloo.is_some()
+        || istio.is_some()
+        || nginx.is_some()
+        || replicas.is_some()
+        || service.is_some();
     match (gateway_api, traefik) {
         (Some(gateway), None) if !others => {
             let found = routes("gatewayAPI", gateway.http_route.is_some(), "httpRoute and grpcRoute");
@@ -181,6 +189,15 @@ fn by_service(case: &Case<'_>, i: usize, phase: &raw::Phase) -> Vec<Diagnostic> 
         case.error(&format!("/spec/phases/{i}/{}", part.at), Code::RouterLimit, what, expected)
     });
     unrouted(case, i, phase, "service").into_iter().chain(part).collect()
+}
+
+/// What the router `gloo` cannot do.
+fn uncopied(case: &Case<'_>, i: usize, phase: &raw::Phase) -> Option<Diagnostic> {
+    phase.expose.mirror.map(|_| {
+        let what = "a RouteTable of Gloo copies no requests";
+        let pointer = format!("/spec/phases/{i}/expose/mirror");
+        case.error(&pointer, Code::RouterLimit, what, "a weight, or the router contour, gatewayAPI, istio or traefik")
+    })
 }
 
 /// What takes a route: a Service looks at no request.

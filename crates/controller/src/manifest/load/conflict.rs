@@ -2,7 +2,7 @@
 //!
 //! Only rollouts that their directory may declare take part: nobody can reject another tenant's rollout by naming it.
 
-use super::{Judged, Loaded, Rejected};
+use super::{Judged, Loaded, Rejected, roots};
 use crate::manifest::diagnostic::{Code, Diagnostic, MOST, few};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{ClusterName, RolloutId};
@@ -42,6 +42,7 @@ pub(super) fn reject(judged: &mut [Judged]) {
     for (sharers, references) in &shared {
         found.extend(sharers.iter().map(|&i| (i, same_objects(judged, sharers, i, references))));
     }
+    found.extend(roots::doubled(judged));
     let targets = targets(judged);
     for (i, one) in judged.iter().enumerate().filter(|(_, one)| one.permitted) {
         found.extend(autoscalers(one, &targets).map(|diagnostic| (i, diagnostic)));

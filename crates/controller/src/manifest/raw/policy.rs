@@ -2,7 +2,7 @@
 
 use crate::manifest::duration::Span;
 use crate::manifest::files::RepoPath;
-use crate::manifest::ids::{CheckName, ClusterName, Namespace, Percent, ScheduleName, TenantName};
+use crate::manifest::ids::{CheckName, ClusterName, Hostname, Namespace, Percent, ScheduleName, TenantName};
 use crate::manifest::team::Approver;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,6 +38,9 @@ pub struct Tenant {
     /// The cluster that its rollouts run on: one, by its name in the installation.
     #[schemars(extend("minItems" = 1, "maxItems" = 1))]
     pub clusters: Vec<ClusterName>,
+    /// The hosts that its rollouts may take for themselves, by an HTTPProxy that is a root. A host belongs to one tenant.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub hosts: BTreeSet<Hostname>,
     /// Who may decide: accounts by their names on the Git host, and teams such as `"@acme/shop"`; where no host with an API is named, people
     /// on the installation's list of allowed signers by their addresses. Empty: whoever can merge there.
     #[serde(default)]

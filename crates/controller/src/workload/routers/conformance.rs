@@ -404,7 +404,7 @@ impl Tells {
                 let both = [one(&[("x-canary", "1")]), cookie.clone()].into();
                 few.into_iter().chain([[pattern].into(), [cookie].into(), both]).collect()
             }
-            Self::AllAndCopies => {
+            Self::All | Self::AllAndCopies => {
                 let several = [one(&[("x-canary", "always")]), one(&[("x-team", "shop"), ("x-user", "ana")])];
                 few.into_iter().chain([several.into()]).collect()
             }

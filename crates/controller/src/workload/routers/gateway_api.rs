@@ -5,7 +5,8 @@
 //! server-side apply. Semantics: Gateway API v1, "HTTPRouteRule" and "GRPCRouteRule": in both the match that asks for more headers goes
 //! before one that is the same but for them.
 
-use super::{Fields, HttpRouteForm, ObservedSplit, RouteStatus, RouteView, Routing, Services};
+use super::http_form::HttpRouteForm;
+use super::{ObservedSplit, RouteStatus, RouteView, Routing, Services};
 use crate::manifest::desired::{HeaderMatch, Router};
 use crate::manifest::ids::{ObjectName, Percent};
 use crate::manifest::object::{Kind, Object, items, items_mut, section};
@@ -39,19 +40,8 @@ impl Routing for GatewayApi<'_> {
         Some(HttpRouteForm { route: route.clone(), service: self.0 })
     }
 
-    fn ports<'a>(&self, route: &'a Object) -> Vec<&'a Value> {
-        let names = Names::of(route, self.0);
-        let refs = items(&route.value()["spec"], "rules").flat_map(|rule| items(rule, "backendRefs"));
-        let own = refs.filter(|backend| names.backend(backend) == Backend::Stable);
-        own.filter_map(|backend| backend.get("port")).collect()
-    }
-
     fn with_cookie(&self, split: &Object, cookie: &str) -> Object {
         if split.reference().kind == Kind::HttpRoute { with_cookie(split, self.0, cookie) } else { split.clone() }
-    }
-
-    fn fields(&self, _live: &Object) -> Fields {
-        &[&["spec", "rules"]]
     }
 
     fn status(&self, route: &Object, _view: &RouteView<'_>) -> RouteStatus {
@@ -335,6 +325,14 @@ fn lowered(names: &Names<'_>, rule: &Value) -> Value {
         }
     }
     with_field(rule, "backendRefs", fitted(names, refs))
+}
+
+/// The ports by which the route leads to that Service.
+pub(super) fn ports(route: &Object, service: &ObjectName) -> Vec<Value> {
+    let names = Names::of(route, service);
+    let refs = items(&route.value()["spec"], "rules").flat_map(|rule| items(rule, "backendRefs"));
+    let own = refs.filter(|backend| names.backend(backend) == Backend::Stable);
+    own.filter_map(|backend| backend.get("port").cloned()).collect()
 }
 
 /// Whether the route sends or mirrors anything to that Service of its own namespace.

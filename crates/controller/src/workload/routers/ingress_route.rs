@@ -5,7 +5,8 @@
 //! would come by, and the headers. Semantics: Traefik's reference of IngressRoute and "Rules and Priority": the matching route of the
 //! highest priority takes a request, and a route that says none has the length of its rule as its priority.
 
-use super::{Fields, HttpRouteForm, Routing, traefik};
+use super::http_form::HttpRouteForm;
+use super::{Routing, traefik};
 use crate::manifest::ids::{ObjectName, Percent};
 use crate::manifest::object::{Kind, Object, ObjectRef, items, section};
 use crate::manifest::traefik::priority_before;
@@ -48,14 +49,6 @@ impl Routing for IngressRoute<'_> {
 
     fn extra_route(&self, route: &Object, copies: Percent) -> Result<Option<Object>, LayoutError> {
         traefik::beside(route, self.0, copies)
-    }
-
-    fn ports<'a>(&self, route: &'a Object) -> Vec<&'a Value> {
-        traefik::ports(route, self.0)
-    }
-
-    fn fields(&self, _live: &Object) -> Fields {
-        &[&["spec", "routes"]]
     }
 
     fn references(&self, route: &Object) -> bool {

@@ -5,7 +5,8 @@
 //! words there stays as it is, at the place where it stood. Semantics: Istio's reference of VirtualService, "HTTPRoute": the
 //! first route that matches takes a request, weights are relative, and a destination that is alone gets all.
 
-use super::{Fields, HttpRouteForm, RouteStatus, RouteView, Routing, gateway_api, rewritten};
+use super::http_form::{HttpRouteForm, backend, changed, renamed, rewritten};
+use super::{RouteStatus, RouteView, Routing, gateway_api};
 use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{Kind, Object, ObjectRef, items, items_mut, section};
 use crate::workload::layouts::SUFFIX;
@@ -30,22 +31,8 @@ impl Routing for Istio<'_> {
         service
     }
 
-    /// Those that it names; a Service with one port needs none.
-    fn ports<'a>(&self, service: &'a Object) -> Vec<&'a Value> {
-        let namespace = service.reference().namespace.as_str();
-        let host = |to: &'a Value| in_namespace(to["host"].as_str()?, namespace);
-        let ours = |to: &&'a Value| host(to).is_some_and(|(name, _)| name == self.0.as_str());
-        let entries = items(&service.value()["spec"], "http").flat_map(|route| items(route, "route"));
-        let destinations = entries.filter_map(|entry| entry.get("destination")).filter(ours);
-        destinations.filter_map(|to| to.pointer("/port/number")).collect()
-    }
-
     fn with_cookie(&self, split: &Object, cookie: &str) -> Object {
         rewritten(self, split, |words| gateway_api::with_cookie(&words.route, words.service, cookie))
-    }
-
-    fn fields(&self, _live: &Object) -> Fields {
-        &[&["spec", "http"]]
     }
 
     fn status(&self, service: &Object, _view: &RouteView<'_>) -> RouteStatus {
@@ -127,7 +114,7 @@ fn rule(route: &Value) -> Value {
     }
     let alone = items(route, "route").count() == 1;
     if route.get("route").is_some() {
-        fields.insert("backendRefs".to_owned(), items(route, "route").map(|entry| backend(entry, alone)).collect());
+        fields.insert("backendRefs".to_owned(), items(route, "route").map(|entry| led_to(entry, alone)).collect());
     }
     let filters: Vec<Value> = mirrors(route).collect();
     if !filters.is_empty() {
@@ -179,14 +166,14 @@ fn one_match(given: &Value) -> Value {
 /// How a header is compared, in Istio's word and in the Gateway API's.
 const HOW: [(&str, &str); 3] = [("exact", "Exact"), ("regex", "RegularExpression"), ("prefix", "Prefix")];
 
-fn backend(entry: &Value, alone: bool) -> Value {
-    let mut backend = destination(&entry["destination"]);
-    // Alone it gets everything, whatever its weight.
-    let weight = if alone { 1 } else { entry["weight"].as_u64().unwrap_or(0) };
-    backend["weight"] = weight.into();
-    backend["own"] = entry.clone();
-    backend["was"] = json!([backend["name"], weight]);
-    backend
+/// An entry of a route as a backend. Alone it gets everything, whatever its weight.
+fn led_to(entry: &Value, alone: bool) -> Value {
+    let mut to = destination(&entry["destination"]);
+    // A Service with one port needs none.
+    if let Some(port) = entry.pointer("/destination/port/number") {
+        to["port"] = port.clone();
+    }
+    backend(entry, to, if alone { 1 } else { entry["weight"].as_u64().unwrap_or(0) })
 }
 
 /// A destination by its name, if it is a Service of some namespace.
@@ -242,7 +229,7 @@ fn route(rule: &Value) -> Value {
 }
 
 fn mirror(mirror: &Value) -> Map<String, Value> {
-    let mut fields = Map::from_iter([("mirror".to_owned(), renamed(&mirror["backendRef"]))]);
+    let mut fields = Map::from_iter([("mirror".to_owned(), named(&mirror["backendRef"]))]);
     if let Some(percent) = mirror.get("percent") {
         fields.insert("mirrorPercentage".to_owned(), json!({"value": percent}));
     }
@@ -250,7 +237,7 @@ fn mirror(mirror: &Value) -> Map<String, Value> {
 }
 
 fn mirror_beside(mirror: &Value) -> Value {
-    let mut one = json!({"destination": renamed(&mirror["backendRef"])});
+    let mut one = json!({"destination": named(&mirror["backendRef"])});
     if let Some(percent) = mirror.get("percent") {
         one["percentage"] = json!({"value": percent});
     }
@@ -258,24 +245,26 @@ fn mirror_beside(mirror: &Value) -> Value {
 }
 
 /// The destination of a backend, by the name that it has now.
-fn renamed(backend: &Value) -> Value {
+fn named(backend: &Value) -> Value {
     let mut to = backend["to"].clone();
-    let (name, host) = (backend["name"].as_str().unwrap_or_default(), to["host"].as_str().unwrap_or_default());
-    let suffix = if backend.get("kind").is_some() { "" } else { host.find('.').map_or("", |at| &host[at..]) };
-    let host = format!("{name}{suffix}");
-    section(&mut to, &[]).insert("host".to_owned(), host.into());
+    if let Some(name) = renamed(backend) {
+        let host = to["host"].as_str().unwrap_or_default();
+        let suffix = if backend.get("kind").is_some() { "" } else { host.find('.').map_or("", |at| &host[at..]) };
+        let host = format!("{name}{suffix}");
+        section(&mut to, &[]).insert("host".to_owned(), host.into());
+    }
     to
 }
 
 /// The destinations of a rule. Where nothing was changed they stay as they were, with weights that are not there too.
 fn entries(rule: &Value) -> Value {
     let backends: Vec<&Value> = items(rule, "backendRefs").collect();
-    let changed = backends.iter().any(|backend| backend["was"] != json!([backend["name"], backend["weight"]]));
+    let changed = changed(&backends);
     let entry = |backend: &&Value| {
         let mut entry = backend["own"].clone();
         let fields = section(&mut entry, &[]);
         if changed {
-            fields.insert("destination".to_owned(), renamed(backend));
+            fields.insert("destination".to_owned(), named(backend));
         }
         if changed && backends.len() > 1 {
             fields.insert("weight".to_owned(), backend["weight"].clone());

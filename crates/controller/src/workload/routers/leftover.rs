@@ -2,7 +2,8 @@
 //!
 //! All of them are looked at in the words of an HTTPRoute. What Flagger leaves of `nginx` leads to the Service itself.
 
-use super::{HttpRouteForm, Routing, gateway_api, routing};
+use super::http_form::HttpRouteForm;
+use super::{Routing, gateway_api, routing};
 use crate::manifest::desired::Router;
 use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{Object, items_mut, section};

@@ -3,8 +3,11 @@
 //!
 //! A new router is one new file here, which implements [`Routing`], and one line in [`routing`].
 
+mod contour;
 mod endpoints;
 pub mod gateway_api;
+mod gloo;
+mod http_form;
 mod ingress_route;
 pub mod istio;
 pub mod leftover;
@@ -23,6 +26,7 @@ use crate::workload::kinds::shared;
 use crate::workload::layouts::LayoutError;
 use crate::workload::live::LiveState;
 use crate::workload::owned::owned_by;
+use http_form::{HttpRouteForm, rewritten};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -75,7 +79,7 @@ pub struct Form<'a> {
 }
 
 /// The fields of a route that a retreat lowers, each as a path.
-type Fields = &'static [&'static [&'static str]];
+type Fields = Vec<&'static [&'static str]>;
 
 /// The Services of both roles, where the candidate's may be no copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,19 +111,6 @@ pub struct RouteView<'a> {
     pub naming: &'a Naming,
 }
 
-/// A route in the words of an HTTPRoute.
-struct HttpRouteForm<'a> {
-    route: Object,
-    /// Stable's Service.
-    service: &'a ObjectName,
-}
-
-impl HttpRouteForm<'_> {
-    fn services<'a>(&'a self, naming: &'a Naming) -> Services<'a> {
-        naming.services().unwrap_or(self.service.into())
-    }
-}
-
 /// One way to split requests. What a router does not say itself is so for all whose route has the words of an HTTPRoute: it is split, read
 /// and taken back as that is. Without such words it is that nothing is done, and nobody is led to the candidate.
 trait Routing {
@@ -144,8 +135,9 @@ trait Routing {
     }
 
     /// What [`ports`] says.
-    fn ports<'a>(&self, _route: &'a Object) -> Vec<&'a Value> {
-        Vec::new()
+    fn ports(&self, route: &Object) -> Vec<Value> {
+        let words = self.as_http_route(route);
+        words.map(|words| gateway_api::ports(&words.route, words.service)).unwrap_or_default()
     }
 
     /// What [`render`] says.
@@ -177,9 +169,9 @@ trait Routing {
         rewritten(self, live, |words| gateway_api::retreat(&words.route, words.services(view.naming)))
     }
 
-    /// The fields of a live route that are lowered so.
-    fn fields(&self, _live: &Object) -> Fields {
-        &[]
+    /// The fields of a live route that are lowered so: where its kind has a list that is ours as a whole, that one.
+    fn fields(&self, live: &Object) -> Fields {
+        Some(live.reference().kind.facts().whole).filter(|path| !path.is_empty()).into_iter().collect()
     }
 
     /// Whether the cluster splits as the live [`live_route`] says. Where nobody tells, `settle` is for the moment that a proxy takes.
@@ -208,20 +200,13 @@ fn routing(router: &Router) -> Box<dyn Routing + '_> {
         Router::Istio { service, .. } => Box::new(istio::Istio(service)),
         Router::Traefik { service, .. } => Box::new(traefik::Traefik(service)),
         Router::IngressRoute { service, .. } => Box::new(ingress_route::IngressRoute(service)),
+        Router::Contour { service, .. } => Box::new(contour::HttpProxy(service)),
+        Router::Gloo { service, .. } => Box::new(gloo::RouteTable(service)),
         Router::Replicas { service } => Box::new(replicas::Replicas(service)),
         Router::Service { service } => Box::new(service::Selector(service)),
         Router::Partition => Box::new(partition::Shared(Kind::StatefulSet)),
         Router::OnDelete => Box::new(partition::Shared(Kind::DaemonSet)),
     }
-}
-
-/// The route with a change in the words of an HTTPRoute.
-fn rewritten(
-    routing: &(impl Routing + ?Sized),
-    route: &Object,
-    change: impl FnOnce(&HttpRouteForm<'_>) -> Object,
-) -> Object {
-    routing.as_http_route(route).map_or_else(|| route.clone(), |words| routing.with_http_route(route, change(&words)))
 }
 
 /// The objects that carry the split, the one that [`render`] makes first. All of them take the retreat's mark.
@@ -258,7 +243,7 @@ pub fn extra_route(router: &Router, copies: Percent, route: &Object) -> Result<O
 
 /// The ports of the Service that the manifests' route sends to.
 #[must_use]
-pub fn ports<'a>(router: &Router, route: &'a Object) -> Vec<&'a Value> {
+pub fn ports(router: &Router, route: &Object) -> Vec<Value> {
     routing(router).ports(route)
 }
 
@@ -325,8 +310,8 @@ pub fn status(router: &Router, view: &RouteView<'_>) -> RouteStatus {
 
 /// What of a route decides who takes it, beside what its gateways let in. No split changes it.
 #[must_use]
-pub fn place(route: &Object) -> [Option<&Value>; 2] {
-    ["/spec/parentRefs", "/spec/hostnames"].map(|field| route.at(field))
+pub fn place(route: &Object) -> [Option<&Value>; 4] {
+    ["/spec/parentRefs", "/spec/hostnames", "/spec/virtualhost", "/spec/includes"].map(|field| route.at(field))
 }
 
 /// Whether an object sends requests to that Service of its own namespace. Such an object is deleted before the Service.

@@ -26,7 +26,7 @@ macro_rules! canary {
     ($($name:ident $text:literal;)*) => {
         $(const $name: &str = concat!("nginx.ingress.kubernetes.io/", $text);)*
         /// Where the split stands in the canary Ingress.
-        const FIELDS: Fields = &[$(&["metadata", "annotations", $name]),*];
+        const FIELDS: &[&[&str]] = &[$(&["metadata", "annotations", $name]),*];
     };
 }
 
@@ -58,10 +58,10 @@ impl Routing for Nginx<'_> {
     }
 
     /// Those that it leads to, by number or by name.
-    fn ports<'a>(&self, ingress: &'a Object) -> Vec<&'a Value> {
+    fn ports(&self, ingress: &Object) -> Vec<Value> {
         let own = backends(ingress.value()).filter(|backend| leads_to(backend, self.service.as_str()));
-        let port = |backend: &'a Value| {
-            backend.pointer("/service/port/number").or_else(|| backend.pointer("/service/port/name"))
+        let port = |backend: &Value| {
+            backend.pointer("/service/port/number").or(backend.pointer("/service/port/name")).cloned()
         };
         own.filter_map(port).collect()
     }
@@ -91,7 +91,8 @@ impl Routing for Nginx<'_> {
     }
 
     fn fields(&self, live: &Object) -> Fields {
-        if live.reference().name == *self.ingress { &[&["spec", "rules"], &["spec", "defaultBackend"]] } else { FIELDS }
+        let main = live.reference().name == *self.ingress;
+        if main { vec![&["spec", "rules"], &["spec", "defaultBackend"]] } else { FIELDS.to_vec() }
     }
 
     /// Nothing in an Ingress says whether it is in force: ingress-nginx takes up a change of a canary within about a second, for which

@@ -42,9 +42,9 @@ impl Routing for Shared {
     fn fields(&self, live: &Object) -> Fields {
         match role(live) {
             RoleName::Candidate if self.0 == Kind::StatefulSet => {
-                &[&["spec", "updateStrategy", "type"], &["spec", "updateStrategy", "rollingUpdate", "partition"]]
+                vec![&["spec", "updateStrategy", "type"], &["spec", "updateStrategy", "rollingUpdate", "partition"]]
             }
-            RoleName::Candidate | RoleName::Stable => &[],
+            RoleName::Candidate | RoleName::Stable => Vec::new(),
         }
     }
 

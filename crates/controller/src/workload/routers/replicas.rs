@@ -61,7 +61,7 @@ impl Routing for Replicas<'_> {
     }
 
     fn fields(&self, live: &Object) -> Fields {
-        if live.reference().kind == Kind::Service { &[&["spec", "selector"]] } else { &[&["spec", "replicas"]] }
+        if live.reference().kind == Kind::Service { vec![&["spec", "selector"]] } else { vec![&["spec", "replicas"]] }
     }
 
     fn status(&self, service: &Object, view: &RouteView<'_>) -> RouteStatus {

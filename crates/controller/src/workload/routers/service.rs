@@ -7,7 +7,7 @@
 //! mark and the version are written together, so whose pods these are is known at each instant: at first sight, and when the rollout has
 //! left main, they are stable's.
 
-use super::{Fields, Form, ObservedSplit, RouteStatus, RouteView, Routing, endpoints};
+use super::{Form, ObservedSplit, RouteStatus, RouteView, Routing, endpoints};
 use crate::manifest::ids::{ObjectName, Percent};
 use crate::manifest::object::{Kind, Object, section};
 use crate::record::posture::{Naming, Split};
@@ -51,10 +51,6 @@ impl Routing for Selector<'_> {
 
     fn lowered(&self, live: &Object, view: &RouteView<'_>) -> Object {
         away(live, view).map_or_else(|| live.clone(), |(key, value)| asking(live, &key, value))
-    }
-
-    fn fields(&self, _live: &Object) -> Fields {
-        &[&["spec", "selector"]]
     }
 
     fn status(&self, service: &Object, view: &RouteView<'_>) -> RouteStatus {

@@ -9,7 +9,8 @@
 //! is in one object, and goes back in one write.
 
 use super::gateway_api::weight;
-use super::{Fields, Form, HttpRouteForm, Routing, gateway_api, rewritten};
+use super::http_form::{HttpRouteForm, rewritten};
+use super::{Form, Routing, gateway_api};
 use crate::manifest::ids::{ObjectName, Percent};
 use crate::manifest::object::{Kind, Object, ObjectRef, items, section};
 use crate::manifest::traefik::copier_suffix;
@@ -43,17 +44,9 @@ impl Routing for Traefik<'_> {
         beside(route, self.0, copies)
     }
 
-    fn ports<'a>(&self, route: &'a Object) -> Vec<&'a Value> {
-        ports(route, self.0)
-    }
-
     fn render(&self, plain: &Object, form: Form<'_>) -> Object {
         let split = Split { headers: BTreeSet::new(), ..form.split.clone() };
         rewritten(self, plain, |words| gateway_api::render(&words.route, words.service, &split))
-    }
-
-    fn fields(&self, _live: &Object) -> Fields {
-        &[&["spec", "weighted", "services"]]
     }
 
     fn references(&self, route: &Object) -> bool {
@@ -90,11 +83,6 @@ fn is(entry: &Value, namespace: &str, kind: &str, of: &str) -> bool {
     text("name", "") == Some(of)
         && text("kind", "Service") == Some(kind)
         && text("namespace", namespace) == Some(namespace)
-}
-
-/// The ports of that Service that it names, by number or by name.
-pub(super) fn ports<'a>(service: &'a Object, of: &ObjectName) -> Vec<&'a Value> {
-    own_entries(service, of).filter_map(|entry| entry.get("port")).collect()
 }
 
 /// The entries of a TraefikService or an IngressRoute that lead to that Service.

@@ -4,6 +4,7 @@ use super::managers::{Entry, Manager, Managers};
 use super::set::{FieldSet, display};
 use super::typed::{compare, field_set, merge, same, with_named, without};
 use super::{FieldRefusal, FieldWriter};
+use crate::kube_api::resource::{Resource, Trait};
 use serde_json::{Value, json};
 use std::sync::LazyLock;
 use tidegate_controller::manifest::kinds::Schema;
@@ -34,9 +35,15 @@ pub(super) fn hidden_paths(schema: &Schema, subresource: Option<&str>) -> &'stat
         (Some("status"), "Pod") => &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]],
         (Some("status"), _) if schema.is_custom() => &[&["metadata"], &["spec"]],
         (Some("status"), _) => &[&["spec"]],
-        _ if schema.has_status() => &[&["status"]],
+        _ if is_apart(schema) => &[&["status"]],
         _ => &[],
     }
+}
+
+/// Whether the status has a path of its own. Some custom kinds have none, and their status is a field as any other.
+fn is_apart(schema: &Schema) -> bool {
+    let resource = Resource::of_kind(schema.api_version(), schema.kind());
+    schema.has_status() && resource.is_none_or(|resource| resource.is(Trait::Status))
 }
 
 /// An object before and after.

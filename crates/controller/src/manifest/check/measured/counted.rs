@@ -69,7 +69,15 @@ fn counted(case: &Case<'_>, pointer: &str, proxy: Proxy) -> Vec<Diagnostic> {
         return refused("/proxy", what, "proxy: contour, nginx or traefik");
     }
     let Some(traffic) = &case.spec.traffic else { return refused("", UNSPLIT, SPLITTING) };
-    let raw::Traffic { gateway_api, istio, nginx, traefik, .. } = traffic;
+    let raw::Traffic { contour, gateway_api, gloo, istio, nginx, traefik, .. } = traffic;
+    if gloo.is_some() {
+        let what = "behind Gloo nobody counts requests by the Service that they are led to, as far as is known here";
+        return refused("", what, "a query of your own");
+    }
+    if contour.is_some() {
+        let what = "with the router contour it is Contour that counts";
+        return if proxy == Proxy::Contour { Vec::new() } else { refused("/proxy", what, "proxy: contour") };
+    }
     match (gateway_api, istio, nginx, traefik) {
         (Some(_), _, _, _) if proxy == Proxy::Nginx => {
             let what = "ingress-nginx carries out no route of the Gateway API, so it counts none of its requests";
@@ -89,7 +97,7 @@ fn counted(case: &Case<'_>, pointer: &str, proxy: Proxy) -> Vec<Diagnostic> {
 }
 
 const UNSPLIT: &str = "no proxy splits the requests here, so none counts those to the candidate";
-const SPLITTING: &str = "traffic.gatewayAPI, istio, nginx or traefik";
+const SPLITTING: &str = "traffic.contour, gatewayAPI, istio, nginx or traefik";
 
 /// Where the backend is a part of a longer name, a port with dashes could be the end of another Service's.
 fn unnumbered(case: &Case<'_>) -> Vec<Diagnostic> {

@@ -28,13 +28,27 @@ pub(super) enum Tells {
     OneHeaderAndCookie,
     /// None; but it can send copies.
     Copies,
+    /// Those with any headers.
+    All,
     /// Those with any headers; and it can send copies.
     AllAndCopies,
 }
 
 pub(super) fn rows() -> Vec<Row> {
-    let mut rows =
-        vec![gateway_api(), grpc(), istio(), nginx(), traefik(), ingress_route(), replicas(), service(), partition()];
+    let mut rows = vec![
+        gateway_api(),
+        grpc(),
+        istio(),
+        nginx(),
+        traefik(),
+        ingress_route(),
+        included(),
+        root(),
+        gloo(),
+        replicas(),
+        service(),
+        partition(),
+    ];
     let copied = rows.iter().filter(|row| [By::Route, By::Selector].contains(&row.router.by()));
     let copies: Vec<Row> = copied.map(|row| Row { layout: Layout::Primary, ..row.clone() }).collect();
     rows.extend(copies);
@@ -216,6 +230,70 @@ fn ingress_route() -> Row {
     }
 }
 
+/// An HTTPProxy that another includes.
+fn included() -> Row {
+    let to = |name: &str| json!({"name": name, "port": 80});
+    let routes = json!([
+        {"conditions": [{"prefix": "/docs"}], "services": [to("docs")]},
+        {"conditions": [{"exact": "/x"}, {"header": {"name": "X-Api", "contains": "2"}}, {"queryParameter": {"name": "a", "present": true}}],
+         "services": [to("web")], "retryPolicy": {"count": 3}},
+        {"conditions": [{"prefix": "/old"}], "requestRedirectPolicy": {"path": "/"}},
+        {"conditions": [{"prefix": "/"}], "timeoutPolicy": {"response": "10s"},
+         "services": [{"name": "web", "port": 80, "protocol": "h2c"}, {"name": "old", "port": 80}]},
+    ]);
+    Row {
+        name: "contour",
+        layout: Layout::InPlace,
+        target: TargetKind::Deployment,
+        router: Router::Contour { http_proxy: web(), service: web() },
+        manifests: vec![backend_service(), object(Kind::HttpProxy, "web", json!({"spec": {"routes": routes}}))],
+        tells: Tells::AllAndCopies,
+        foreign: vec![(named(Kind::HttpProxy, "web"), |proxy| {
+            let all = json!({"services": [{"name": "web-canary", "port": 80}]});
+            proxy["spec"]["routes"].as_array_mut().unwrap().push(all);
+        })],
+    }
+}
+
+/// One that has a host of its own.
+fn root() -> Row {
+    let routes = json!([{"services": [{"name": "web", "port": 80, "weight": 7}]}]);
+    let spec = json!({"virtualhost": {"fqdn": "web.example.org"}, "includes": [{"name": "docs"}], "routes": routes});
+    Row {
+        name: "contour by a root",
+        manifests: vec![backend_service(), object(Kind::HttpProxy, "web", json!({"spec": spec}))],
+        ..included()
+    }
+}
+
+fn gloo() -> Row {
+    let to = |name: &str| json!({"kube": {"ref": {"name": name, "namespace": "shop"}, "port": 80}});
+    let old = json!({"upstream": {"name": "old", "namespace": "gloo-system"}});
+    let several = json!([{"destination": to("web"), "weight": 3, "options": {"headerManipulation": {}}}, {"destination": old, "weight": 1}]);
+    let routes = json!([
+        {"name": "docs", "matchers": [{"prefix": "/docs"}], "routeAction": {"single": to("docs")}},
+        {"matchers": [{"exact": "/x", "methods": ["GET"], "headers": [{"name": "X-Api", "invertMatch": true}]}, {"prefix": "/y"}],
+         "routeAction": {"single": to("web")}, "optionsConfigRefs": {"delegateOptions": [{"name": "a", "namespace": "shop"}]}},
+        {"matchers": [{"prefix": "/old"}], "redirectAction": {"pathRedirect": "/"}},
+        {"name": "main", "inheritablePathMatchers": true, "options": {"timeout": "10s"}, "routeAction": {"multi": {"destinations": several}}},
+    ]);
+    Row {
+        name: "gloo",
+        layout: Layout::InPlace,
+        target: TargetKind::Deployment,
+        router: Router::Gloo { route_table: web(), service: web() },
+        manifests: vec![
+            backend_service(),
+            object(Kind::RouteTable, "web", json!({"spec": {"weight": 10, "routes": routes}})),
+        ],
+        tells: Tells::All,
+        foreign: vec![(named(Kind::RouteTable, "web"), |table| {
+            let to = json!({"kube": {"ref": {"name": "web-canary", "namespace": "shop"}, "port": 80}});
+            table["spec"]["routes"].as_array_mut().unwrap().push(json!({"routeAction": {"single": to}}));
+        })],
+    }
+}
+
 fn replicas() -> Row {
     Row {
         name: "replicas",
@@ -264,7 +342,9 @@ pub(super) fn following(router: Option<&Router>) -> Option<Router> {
         Some(Router::Nginx { .. }) => Router::Istio { virtual_service: web(), service: web() },
         Some(Router::Istio { .. }) => Router::Traefik { traefik_service: web(), service: web() },
         Some(Router::Traefik { .. }) => Router::IngressRoute { ingress_route: web(), service: web() },
-        Some(Router::IngressRoute { .. }) => Router::Replicas { service: web() },
+        Some(Router::IngressRoute { .. }) => Router::Contour { http_proxy: web(), service: web() },
+        Some(Router::Contour { .. }) => Router::Gloo { route_table: web(), service: web() },
+        Some(Router::Gloo { .. }) => Router::Replicas { service: web() },
         Some(Router::Replicas { .. }) => Router::Service { service: web() },
         Some(Router::Service { .. }) => Router::Partition,
         Some(Router::Partition) => Router::OnDelete,

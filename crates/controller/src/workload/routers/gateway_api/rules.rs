@@ -232,7 +232,7 @@ pub(super) fn parsed(rule: &Value) -> Vec<Match> {
             headers.entry(text(header, "name", "").to_ascii_lowercase()).or_insert_with(|| condition(header));
         }
         let mut others = given.clone();
-        section(&mut others, &[]).retain(|key, _| !["path", "headers", "queryParams"].contains(&key.as_str()));
+        section(&mut others, &[]).retain(|key, _| !["path", "headers", "queryParams", "own"].contains(&key.as_str()));
         Match { rest: json!([path, query, others]), headers }
     };
     matches(rule).iter().map(one).collect()

@@ -126,7 +126,7 @@ fn at_100_no_cookie_keeps_anybody_at_stable() {
 fn from_a_canary_alone_both_ingresses_and_the_service_are_known() {
     assert_eq!(beside(&made()), [(name("web"), name("web"))]);
     assert_eq!(beside(&main_ingress()), []);
-    assert_eq!(routers::ports(&router(), &main_ingress()), [&json!(80), &json!("http")]);
+    assert_eq!(routers::ports(&router(), &main_ingress()), [json!(80), json!("http")]);
     assert!(names(&made(), "web-canary") && !names(&made(), "web") && names(&main_ingress(), "old"));
 }
 

@@ -47,7 +47,7 @@ fn c_22_shares_are_split_and_others_keep_theirs() {
     assert_eq!(rendered.at("/spec/weighted/sticky"), plain.at("/spec/weighted/sticky"));
     assert_eq!(read(&rendered, &name("web")), ObservedSplit::Split(at(25)));
     assert_eq!(retreat(&rendered, &name("web")), render(&plain, &name("web"), &Split::stable()));
-    assert_eq!(ports(&plain, &name("web")), [&json!("http")]);
+    assert_eq!(Traefik(&name("web")).ports(&plain), [json!("http")]);
     assert_eq!(split_services(&rendered, &BTreeSet::new()), BTreeSet::from([name("web")]));
 }
 
