@@ -129,6 +129,7 @@ scenarios! {
     daemon_nodes
     daemon_pod_fails
     daemon_pod_is_deleted
+    daemon_pods_are_not_listed
     daemon_pods_end_slowly
     daemon_removed
     daemon_without_a_record

@@ -63,8 +63,8 @@ impl FromStr for Unobserved {
 impl UnobservedScope {
     fn parse(text: &str) -> Option<Self> {
         let (namespace, kind) = text.split_once('/').map_or((text, None), |(namespace, kind)| (namespace, Some(kind)));
-        let named = |kind| Kind::ALL.iter().copied().find(|known| known.as_str() == kind);
-        let kind = kind.map(|kind| named(kind).ok_or(())).transpose().ok()?;
+        // A kind that a later version knows counts as all of them.
+        let kind = kind.and_then(|kind| Kind::ALL.iter().copied().find(|known| known.as_str() == kind));
         Some(Self { namespace: namespace.parse().ok()?, kind })
     }
 }
@@ -75,11 +75,27 @@ pub fn parse(text: &str) -> Vec<Unobserved> {
     text.split(' ').filter_map(|gap| gap.parse().ok()).collect()
 }
 
-/// The text of a list, the newest [`KEPT`] of them.
+/// The text of a list, as far as [`kept`].
 #[must_use]
 pub fn print(gaps: &[Unobserved]) -> String {
-    let newest = &gaps[gaps.len().saturating_sub(KEPT)..];
-    newest.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    kept(gaps.to_vec()).iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+}
+
+/// At most [`KEPT`] of them. Where there are more, those of kinds count for their namespaces, then all for everybody, and then the newest:
+/// time that was observed may count as if it was not, but as little as can be the other way round.
+#[must_use]
+pub fn kept(gaps: Vec<Unobserved>) -> Vec<Unobserved> {
+    let wider: [fn(UnobservedScope) -> Option<UnobservedScope>; 2] =
+        [|scope| Some(UnobservedScope { kind: None, ..scope }), |_| None];
+    let mut gaps = merged(gaps);
+    for widen in wider {
+        if gaps.len() > KEPT {
+            gaps = merged(gaps.into_iter().map(|gap| Unobserved { of: gap.of.and_then(widen), ..gap }).collect());
+        }
+    }
+    let old = gaps.len().saturating_sub(KEPT);
+    gaps.drain(..old);
+    gaps
 }
 
 /// The same, as far as they are over: a clock that ran ahead has left others, which would count until the calendar has passed them.
@@ -113,9 +129,24 @@ mod tests {
                     2026-03-01T13:00:00Z/2026-03-01T13:00:09Z@shop/Ingress";
         assert_eq!(print(&parse(text)), text);
         assert_eq!(parse("x 2026-03-01T12:00:00Z/2026-03-01T11:00:00Z 2026-03-01T12:00:00Z @a /"), []);
-        assert_eq!(parse("2026-03-01T13:00:00Z/2026-03-01T13:00:09Z@shop/Nothing"), []);
-        let many = vec![parse(text)[0].clone(); 40];
-        assert_eq!(parse(&print(&many)).len(), KEPT);
+        let later = parse("2026-03-01T13:00:00Z/2026-03-01T13:00:09Z@shop/Later");
+        assert_eq!(print(&later), "2026-03-01T13:00:00Z/2026-03-01T13:00:09Z@shop");
+    }
+
+    #[test]
+    fn where_there_are_too_many_more_counts_as_unobserved_and_nothing_less() {
+        let spans = |from: i64, of: &str| format!("2026-03-01T12:{from:02}:00Z/2026-03-01T12:{from:02}:30Z{of}");
+        let outage = spans(0, "");
+        let kinds = (1..=40).map(|minute| spans(minute, if minute % 2 == 0 { "@shop/Pod" } else { "@shop/Job" }));
+        let all = parse(&[outage.clone()].into_iter().chain(kinds).collect::<Vec<_>>().join(" "));
+        assert_eq!(kept(all.clone()).len(), KEPT, "the newest, where nothing else helps");
+        let one = |minute: i64, kind: Kind| {
+            let gap = parse(&spans(minute, "@shop/Pod"))[0].clone();
+            Unobserved { of: gap.of.map(|scope| UnobservedScope { kind: Some(kind), ..scope }), ..gap }
+        };
+        let many: Vec<Unobserved> = Kind::ALL.iter().flat_map(|&kind| [one(5, kind), one(9, kind)]).collect();
+        let many = kept(many.into_iter().chain(parse(&outage)).collect());
+        assert_eq!(print(&many), [outage, spans(5, "@shop"), spans(9, "@shop")].join(" "));
     }
 
     #[test]

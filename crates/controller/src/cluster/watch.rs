@@ -327,7 +327,8 @@ mod tests {
 
     /// Follows one watch of ConfigMaps until `met`; what was asked meanwhile, `limit` and `timeoutSeconds` left out.
     async fn follow(fake: &Fake, met: impl Fn(Observed) -> bool) -> Vec<String> {
-        let (space, notify) = (Arc::new(Mutex::new(Space::new("c", &BTreeSet::from([Kind::ConfigMap])))), Arc::new(Notify::new()));
+        let (space, notify) =
+            (Arc::new(Mutex::new(Space::new("c", &BTreeSet::from([Kind::ConfigMap])))), Arc::new(Notify::new()));
         let watch = Watch {
             cluster: fake.cluster().await,
             kind: Kind::ConfigMap,

@@ -230,6 +230,9 @@ fn drained(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step, position:
         draft.wake(draft.now());
         return false;
     }
+    if draft.unread.is_some() {
+        return false;
+    }
     let wait = procedure::soaking(plan, run, step, &position.clock, draft.now(), &draft.input.gaps).ok();
     let over = wait.is_none();
     draft.waits.extend(wait);

@@ -79,6 +79,17 @@ pub fn ready_behind(router: Option<&Router>, view: &RouteView<'_>) -> Ready {
     }
 }
 
+/// The kind that readiness is counted by.
+#[must_use]
+pub fn counted_by(router: Option<&Router>, view: &RouteView<'_>) -> Kind {
+    match router.map(|router| (router.by(), router.service())) {
+        Some((By::Partition, _)) => Kind::Pod,
+        Some((By::Route, Some(_))) => Kind::EndpointSlice,
+        _ if view.naming.services().is_some() => Kind::EndpointSlice,
+        Some((By::Route | By::Pods | By::Selector, _)) | None => Kind::Deployment,
+    }
+}
+
 /// The ready pods of a workload that both roles share.
 fn ready_members(router: Option<&Router>, view: &RouteView<'_>) -> Ready {
     let set = router.and_then(|router| routers::live_route(router, view));

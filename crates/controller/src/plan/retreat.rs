@@ -113,6 +113,9 @@ pub fn retreat(context: &Context<'_>, run: &Run, old: &Role, why: &str) -> Retre
     out.actions.extend(kept.keys().filter_map(|reference| mark_kept(context, reference, run, &mark)));
     let unread = |reference: &ObjectRef| unread::why(context.live, reference.kind);
     let is_unread = stable.keys().chain(kept.keys()).chain(&routes).any(|reference| unread(reference).is_some());
+    // Whose pods are whose is the split there.
+    let is_unread =
+        is_unread || exposure::shared_set(context).is_some() && unread::why(context.live, Kind::Pod).is_some();
     out.waits.extend(routes.iter().filter_map(|route| {
         let why = format!("{route} cannot be read: {}", unread(route)?);
         Some(Wait::new(Reason::RetreatBlocked, why))
@@ -269,10 +272,14 @@ fn differs_beyond_size(old: &Object, live: &Object) -> Vec<compare::Difference> 
 
 /// Whether stable can take the traffic: it is ready, or the candidate has nothing ready either.
 fn stable_serves(context: &Context<'_>, target: Option<&Object>, ready: Ready) -> bool {
+    let rolled_out = target.is_some_and(|t| readiness::readiness(t, context.live).is_ready());
+    if unread::why(context.live, exposure::counted_by(context.router(), &context.view())).is_some() {
+        // Nobody knows how many are ready: what was never touched serves as it did, and what was overwritten once it is rolled out.
+        return context.stable == Stable::Untouched || rolled_out;
+    }
     if ready.candidate == 0 {
         return true;
     }
-    let rolled_out = target.is_some_and(|t| readiness::readiness(t, context.live).is_ready());
     // A stable that was never touched serves as it did before the run, whatever one of its pods does now.
     ready.stable > 0 && (rolled_out || context.stable == Stable::Untouched)
 }

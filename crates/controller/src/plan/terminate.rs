@@ -12,6 +12,7 @@ use super::input::{Input, RequestBranch};
 use super::jobs;
 use super::planner;
 use super::report::{Reason, Wait};
+use super::unread;
 use crate::gate::{BrakeWord, approval};
 use crate::manifest::desired::{By, OnFailure, Plan, Promotion, Router, Target, TargetKind, usual_max_unready};
 use crate::manifest::duration::Span;
@@ -20,10 +21,11 @@ use crate::manifest::object::{APPLIED, DOMAIN, EPOCH, Kind, OWNER, Object, RETRE
 use crate::record::branches::{Asks, Head};
 use crate::record::history::voids;
 use crate::record::posture::{Names, Naming, Posture, Versions};
-use crate::record::state::Phase;
+use crate::record::state::{Phase, RoleName};
 use crate::workload::kinds::shared;
 use crate::workload::layouts::{SUFFIX, pod_labels, suffixed};
 use crate::workload::live::LiveState;
+use crate::workload::readiness;
 use crate::workload::routers::{self, ObservedSplit, RouteView, gateway_api};
 use crate::workload::selector::serves;
 use crate::workload::{compare, owned};
@@ -181,8 +183,7 @@ fn lowered(input: &Input, router: &Router, view: &RouteView<'_>) -> (Vec<Action>
         if !lowers && is_marked(route) {
             continue;
         }
-        let ready = exposure::ready_behind(Some(router), view);
-        if lowers && ready.stable == 0 && ready.candidate > 0 {
+        if lowers && !stable_serves(router, view) {
             let why = "traffic stays on the candidate: stable has no ready endpoint";
             return (actions, Some(Wait::new(Reason::StableNotReady, why)));
         }
@@ -200,6 +201,19 @@ fn lowered(input: &Input, router: &Router, view: &RouteView<'_>) -> (Vec<Action>
         }
     }
     (actions, None)
+}
+
+/// Whether stable has somebody to serve, or nobody has. Where nobody knows, and all requests are led past a stable that may be overwritten,
+/// it has once it is rolled out.
+fn stable_serves(router: &Router, view: &RouteView<'_>) -> bool {
+    let is_unread = unread::why(view.live, exposure::counted_by(Some(router), view)).is_some();
+    if is_unread && reads_all(router, view) {
+        let name = view.naming.workload(RoleName::Stable, view.target);
+        let stable = view.live.find(Kind::Deployment, view.namespace, &name);
+        return stable.is_some_and(|stable| readiness::readiness(stable, view.live).is_ready());
+    }
+    let ready = exposure::ready_behind(Some(router), view);
+    ready.stable > 0 || ready.candidate == 0
 }
 
 /// Marks what a paused leader's *promote* would overwrite. No record says which objects of stable that are: all.
@@ -285,7 +299,9 @@ fn splits(input: &Input, live: &LiveState) -> Vec<Way> {
     let targets = [TargetKind::StatefulSet, TargetKind::DaemonSet].into_iter();
     let by_partition =
         targets.filter_map(|target| Some((target.own_router()?, target.kind()))).flat_map(|(router, kind)| {
-            let moved = ours(kind).filter(|set| shared::exposes(set, live));
+            // Of pods that nobody can see some may be the candidate's.
+            let is_unread = unread::why(live, Kind::Pod).is_some();
+            let moved = ours(kind).filter(|set| is_unread || shared::exposes(set, live));
             moved.map(|set| (router.clone(), set.reference().name.clone())).collect::<Vec<_>>()
         });
     let by_partition: Vec<_> = by_partition.collect();

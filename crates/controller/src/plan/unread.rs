@@ -7,11 +7,12 @@ use super::input::{Desired, Input, RecordedState};
 use super::report::{Reason, Wait};
 use super::{back, forward};
 use crate::manifest::desired::{Plan, Set};
+use crate::manifest::ids::SetId;
 use crate::manifest::object::Kind;
 use crate::manifest::reference;
 use crate::manifest::scaler;
 use crate::record::posture::Naming;
-use crate::record::state::{Phase, Serving};
+use crate::record::state::{Phase, RolloutState, Serving};
 use crate::rules::{Rule, holds};
 use crate::workload::live::LiveState;
 use serde_json::Value;
@@ -38,7 +39,13 @@ fn own(input: &Input) -> BTreeSet<Kind> {
     for plan in wanted.into_iter().chain(open) {
         kinds.extend(of_plan(plan));
     }
-    kinds.extend(input.sets.values().flat_map(|set| set.objects.keys()).map(|object| object.kind));
+    let wanted = match &input.desired {
+        Desired::Wanted(rollout) | Desired::Lacking(rollout, _) => Some(&rollout.set.id),
+        Desired::Rejected(_) | Desired::Gone | Desired::Unreadable(_) => None,
+    };
+    // Versions of before may have had what nobody may write any more.
+    let current = state.iter().flat_map(|state| current(state)).chain(wanted).filter_map(|id| input.sets.get(id));
+    kinds.extend(current.flat_map(|set| set.objects.keys()).map(|object| object.kind));
     if let Some(state) = state {
         let owned = state.clusters.values().flat_map(|cluster| &cluster.inventory);
         kinds.extend(owned.map(|owned| owned.reference.kind));
@@ -47,12 +54,20 @@ fn own(input: &Input) -> BTreeSet<Kind> {
     kinds
 }
 
+/// The versions that are in the cluster, or are to be.
+fn current(state: &RolloutState) -> impl Iterator<Item = &SetId> {
+    let postures = state.clusters.values().map(|cluster| &cluster.posture);
+    let roles = postures.flat_map(|posture| [Some(&posture.stable), posture.candidate.as_ref()]);
+    let run = state.run.iter().flat_map(|run| [&run.from, &run.to]);
+    roles.flatten().map(|role| &role.set).chain(run).chain(state.promoted.iter().map(|promoted| &promoted.set))
+}
+
 /// The kinds of what others may have: what its pods name, Services and workloads that may not lead to them nor claim them, an autoscaler
 /// that chooses the size of what is taken over, what keeps an old version by leading to it, and Jobs of runs that nobody knows any more.
 fn beside(input: &Input) -> BTreeSet<Kind> {
     let mut kinds = BTreeSet::from([Kind::Service, Kind::Deployment]);
     for set in input.sets.values() {
-        kinds.extend(named(set));
+        kinds.extend(set.objects.keys().map(|object| object.kind).chain(named(set)));
     }
     let state = match &input.recorded {
         RecordedState::State(state, _) => Some(state),

@@ -1,6 +1,6 @@
 //! When nobody observed: what is on the Lease, and what cannot be read now (requirement X-14).
 
-use crate::cluster::unobserved::{KEPT, Unobserved, UnobservedScope, cut, merged};
+use crate::cluster::unobserved::{Unobserved, UnobservedScope, cut, kept, merged};
 use crate::manifest::ids::Namespace;
 use crate::manifest::object::Kind;
 use crate::record::state::Time;
@@ -10,9 +10,6 @@ use tokio::time::Instant;
 
 /// By how much the time of day has to run ahead of the process's own clock to have been set: NTP slews by less.
 const SET: TimeDelta = TimeDelta::seconds(1);
-
-/// More kinds than these that cannot be read count as their whole namespace: the Lease has room for [`KEPT`] spans.
-const MOST: usize = 3;
 
 /// Spans in which nobody observed, and what is not observed now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -81,8 +78,8 @@ impl UnobservedSpans {
     pub fn see(&mut self, namespace: &Namespace, closed: Option<&BTreeMap<Kind, String>>, now: Time) {
         let scope = |kind| UnobservedScope { namespace: namespace.clone(), kind };
         let unread: BTreeSet<UnobservedScope> = match closed {
-            Some(closed) if closed.len() <= MOST => closed.keys().map(|&kind| scope(Some(kind))).collect(),
-            Some(_) | None => BTreeSet::from([scope(None)]),
+            Some(closed) => closed.keys().map(|&kind| scope(Some(kind))).collect(),
+            None => BTreeSet::from([scope(None)]),
         };
         let goes_on = |of: &UnobservedScope| of.namespace != *namespace || unread.contains(of);
         let (away, over) = std::mem::take(&mut self.away).into_iter().partition(|(of, _)| goes_on(of));
@@ -99,9 +96,7 @@ impl UnobservedSpans {
     fn add(&mut self, gap: Unobserved) {
         if gap.from < gap.to {
             self.past.push(gap);
-            self.past = merged(std::mem::take(&mut self.past));
-            let old = self.past.len().saturating_sub(KEPT);
-            self.past.drain(..old);
+            self.past = kept(std::mem::take(&mut self.past));
         }
     }
 
@@ -192,6 +187,6 @@ mod tests {
         gaps.see(&shop, Some(&closed(&[])), at(50));
         assert_eq!(gaps.of(&shop).counted(&needs, at(60)), [(at(10), at(40))]);
         assert_eq!(gaps.of(&shop).counted(&BTreeSet::from([Kind::Pod]), at(60)), [(at(30), at(50))]);
-        assert_eq!(gaps.of(&shop).counted(&none(), at(60)), [(at(30), at(40))]);
+        assert_eq!(gaps.of(&shop).counted(&none(), at(60)), [(at(31), at(40))]);
     }
 }

@@ -313,6 +313,7 @@ impl Metrics {
         if !leading {
             self.rollouts([].into_iter(), [].into_iter());
             self.inform([].into_iter());
+            self.unread(&BTreeMap::new());
         }
     }
 

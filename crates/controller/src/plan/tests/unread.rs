@@ -2,12 +2,14 @@
 
 use super::behaviour::Metric;
 use super::checks::MEASURED;
-use super::manifests::{CANARY, QUICK, set};
+use super::manifests::{CANARY, QUICK, object, set};
 use super::world::World;
 use crate::gate::BrakeWord;
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::object::Kind;
 use crate::plan::draft::RecordChange;
+use serde_json::json;
+use std::sync::Arc;
 
 impl World {
     fn close(&mut self, kind: Kind) {
@@ -187,4 +189,40 @@ fn traffic_stays_where_it_is_served_until_all_that_was_overwritten_can_be_seen()
     world.hidden.clear();
     world.settle();
     assert_eq!(world.weight(), 0);
+}
+
+#[test]
+fn c_19_nobody_is_led_onto_a_stable_of_which_nobody_knows_whether_it_is_ready() {
+    let mut world = World::at_shift();
+    world.only_stable_stuck = true;
+    world.pass(66);
+    let mut unrecorded = world.clone();
+    unrecorded.unreadable = true;
+    unrecorded.hidden.insert(Kind::EndpointSlice);
+    unrecorded.brake = Ok(Some(BrakeWord::Revert));
+    unrecorded.settle();
+    assert_eq!(unrecorded.weight(), 100);
+    world.pass(601);
+    assert_eq!(world.phase(), "Failed");
+    world.hidden.insert(Kind::EndpointSlice);
+    world.say(DecisionAction::Abort);
+    world.settle();
+    assert_eq!((world.image("podinfo"), world.weight()), (Some("app:1"), 100), "restored, but not rolled out");
+    for mut world in [world, unrecorded] {
+        world.only_stable_stuck = false;
+        world.settle();
+        assert_eq!(world.weight(), 0);
+    }
+}
+
+#[test]
+fn a_kind_that_versions_of_before_had_is_not_needed() {
+    let mut world = World::new(CANARY, "1");
+    world.settle();
+    let mut past = (*set("7")).clone();
+    let old = object(json!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "old"}}));
+    past.objects.insert(old.reference().clone(), old);
+    world.sets.insert(past.id.clone(), Arc::new(past));
+    world.live.unwatched.insert(Kind::Ingress);
+    assert_eq!(world.waits(), Vec::<&str>::new());
 }
