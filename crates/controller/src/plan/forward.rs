@@ -44,17 +44,7 @@ pub fn forward(draft: &mut Draft<'_>) {
         return;
     };
     let step = &steps[at];
-    let soaking = procedure::soaking(&plan, &run, step, &position.clock, draft.now(), &draft.input.gaps);
-    let soak = soaking.as_ref().map_or_else(|over| Soak::Over(*over), |_| Soak::Running);
-    let converged = draft.converge(&plan, &step.posture, manner(step, &position));
-    let left = (&converged, soaking.as_ref().ok());
-    let seen = Seen {
-        measured: checks::measure(draft, &plan, &run, step, &position, soak),
-        tried: jobs::failed(draft, &plan, &run, steps.get(at + 1)),
-        unready: unready::look(&draft.context(&plan, None, None), &run, step, &position, left),
-        soaking: soaking.ok(),
-        converged,
-    };
+    let seen = look(draft, &plan, &run, (step, steps.get(at + 1)), &position);
     if draft.unread.is_none() {
         draft.note_met(&step.posture, &seen.converged);
     }
@@ -89,6 +79,21 @@ pub fn forward(draft: &mut Draft<'_>) {
     go_on(draft, &plan, &run, &steps, at, &position, seen);
     let untold: Vec<Wait> = barred.into_iter().filter(|wait| !draft.waits.contains(wait)).collect();
     draft.waits.extend(untold);
+}
+
+/// Looks at the step that a run stands on, and at the Job before the next.
+fn look(draft: &Draft<'_>, plan: &Plan, run: &Run, (step, next): (&Step, Option<&Step>), position: &Position) -> Seen {
+    let soaking = procedure::soaking(plan, run, step, &position.clock, draft.now(), &draft.input.gaps);
+    let soak = soaking.as_ref().map_or_else(|over| Soak::Over(*over), |_| Soak::Running);
+    let converged = draft.converge(plan, &step.posture, manner(step, position));
+    let left = (&converged, soaking.as_ref().ok());
+    Seen {
+        measured: checks::measure(draft, plan, run, step, position, soak),
+        tried: jobs::failed(draft, plan, run, next),
+        unready: unready::look(&draft.context(plan, None, None), run, step, position, left),
+        soaking: soaking.ok(),
+        converged,
+    }
 }
 
 /// How a step's posture is met.

@@ -10,7 +10,7 @@ use super::forward::with_clock;
 use super::procedure::{self, Stage, Step, observed};
 use super::report::{Reason, Wait};
 use crate::manifest::duration::Span;
-use crate::record::state::{Position, Run, StepClock, Time};
+use crate::record::state::{Position, RoleName, Run, StepClock, Time};
 use crate::rules::{Rule, holds};
 use crate::workload::readiness;
 
@@ -40,7 +40,8 @@ pub fn look(
     }
     let now = context.input.now;
     // As many as the size rule asks for are all that it takes.
-    let failed = soaking.is_some() && !converged.reached && exposure::has_failed(context);
+    let lacks = matches!(converged.not_ready, Some((RoleName::Candidate, _)));
+    let failed = soaking.is_some() && !converged.reached && lacks && exposure::has_failed(context);
     let Some(lost) = clock.lost.filter(|_| clock.failing) else {
         // Where people are led to pods of which none serves any more, traffic goes back once their endpoints follow, and waits for no record.
         let goes_on = step.posture.split.is_stable() || exposure::serves(context);
@@ -88,7 +89,7 @@ fn limit(context: &Context<'_>, soak: Span) -> u64 {
 fn too_much(context: &Context<'_>, step: &Step, clock: &StepClock, open: Span, soak: Span) -> Option<Turn> {
     let deadline = context.plan.progress_deadline;
     if open >= deadline {
-        let workload = context.live.get(&context.workload(crate::record::state::RoleName::Candidate));
+        let workload = context.live.get(&context.workload(RoleName::Candidate));
         let trouble = workload.and_then(|workload| readiness::pod_trouble(workload, context.live));
         let trouble = trouble.map_or_else(String::new, |trouble| format!(": {trouble}"));
         let why = format!("{}: a pod that has served was not ready for {deadline}{trouble}", step.name);

@@ -180,6 +180,7 @@ impl Walk {
         let whole = self.kind.facts().whole;
         let Some(inside) = path.strip_prefix(whole).filter(|_| !whole.is_empty()) else { return false };
         let default = match inside {
+            _ if self.kind == Kind::HttpProxy => contours(inside.last().copied().unwrap_or_default(), key),
             _ if ![Kind::HttpRoute, Kind::GrpcRoute].contains(&self.kind) => Value::Null,
             [_] if key == "matches" && self.kind == Kind::HttpRoute => json!([{"path": everything()}]),
             [_, "matches", _] if key == "path" => everything(),
@@ -308,6 +309,19 @@ fn is_zero(value: &Value) -> bool {
 
 fn escape(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
+}
+
+/// What the CustomResourceDefinition of Contour's HTTPProxy (1.33.8, `apis/projectcontour/v1`) fills in where it is left out.
+fn contours(parent: &str, key: &str) -> Value {
+    match (parent, key) {
+        ("retryPolicy", "count") => json!(1),
+        ("requestRedirectPolicy", "statusCode") => json!(302),
+        ("internalRedirectPolicy", "allowCrossSchemeRedirect") => json!("Never"),
+        ("slowStartPolicy", "aggression") => json!("1.0"),
+        ("slowStartPolicy", "minWeightPercent") => json!(10),
+        ("requestHeaderValueMatch", "expectMatch") => json!(true),
+        _ => Value::Null,
+    }
 }
 
 #[cfg(test)]

@@ -237,6 +237,9 @@ fn leading<'a>(service: &'a ObjectName, all: &'a [Led<'_>]) -> impl Iterator<Ite
     all.iter().filter(|one| one.service == service.as_str() && !one.mirror).map(|one| one.route)
 }
 
+/// The path of a route that names none.
+const ALL: (&str, &str) = ("prefix", "/");
+
 /// What a route asks for, in one of its ways.
 #[derive(Default)]
 struct Asked<'a> {
@@ -329,9 +332,18 @@ impl<'a> Asked<'a> {
         own + more.keys().filter(|name| !self.headers.contains_key(*name)).count()
     }
 
+    /// Whether this asks for just what a phase makes of a route of its own: it is for one path, with the same headers.
+    fn is_made(&self, own: &Asked<'_>, alternative: &HeaderMatch) -> bool {
+        let mut headers = own.headers.clone();
+        for (name, value) in alternative {
+            let HeaderValue::Exact(value) = value else { return false };
+            headers.entry(name.clone()).or_insert_with(|| vec![Some(value)]);
+        }
+        self.path.unwrap_or(ALL) == own.path.unwrap_or(ALL) && self.headers == headers
+    }
+
     /// Whether names of headers decide which of two routes of Contour takes a request: they are for one path, with as many headers.
     fn ties(&self, own: &Asked<'_>, alternative: &HeaderMatch) -> bool {
-        const ALL: (&str, &str) = ("prefix", "/");
         self.path.unwrap_or(ALL) == own.path.unwrap_or(ALL)
             && self.count(&HeaderMatch::new()) == own.count(alternative)
             && !self.excludes(alternative)
@@ -360,6 +372,8 @@ fn told_apart(case: &Case<'_>, item: &Item, service: &ObjectName, all: &[Led<'_>
                 let others = ways.iter().filter(|other| sorted && !own.contains(&other.route));
                 let tied = others.filter(|other| other.ties(asked, alternative));
                 found.extend(tied.map(|other| undecided(item, other, alternative)));
+                let same = ways.iter().filter(|other| sorted && other.is_made(asked, alternative));
+                found.extend(same.map(|other| doubled(item, other, alternative)));
             }
         }
         if !left {
@@ -371,6 +385,12 @@ fn told_apart(case: &Case<'_>, item: &Item, service: &ObjectName, all: &[Led<'_>
     found.sort();
     found.dedup();
     found
+}
+
+/// Of two routes with the same conditions Contour takes the last, and says nothing of the other.
+fn doubled(item: &Item, same: &Asked<'_>, alternative: &HeaderMatch) -> Diagnostic {
+    let what = format!("this route is for those who send {} already, and Contour knows one route for them", names(alternative));
+    item.error(&same.at, Code::RouteLimit, what, "another header for the phase")
 }
 
 fn undecided(item: &Item, other: &Asked<'_>, alternative: &HeaderMatch) -> Diagnostic {

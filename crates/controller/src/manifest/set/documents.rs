@@ -10,6 +10,13 @@ pub(super) fn objects(document: &Node) -> Vec<&Node> {
     if (document.text_at("/apiVersion"), document.text_at("/kind")) != (Some("v1"), Some("List")) {
         return vec![document];
     }
+    const KEYS: [&str; 4] = ["apiVersion", "kind", "metadata", "items"];
+    if let Content::Map(fields) = &document.content
+        && fields.iter().any(|field| !KEYS.contains(&field.key.as_str()))
+    {
+        // It is refused as the List that it is not: what stands elsewhere would be lost without a word.
+        return vec![document];
+    }
     match document.get("items").map(|items| &items.content) {
         None | Some(Content::Scalar(Value::Null)) => Vec::new(),
         Some(Content::List(items)) => items.iter().collect(),
@@ -26,17 +33,25 @@ pub(super) fn secret(parsed: &Parsed) -> Vec<Range<usize>> {
         return Vec::from_iter(words.any(is_secret).then_some(0..usize::MAX));
     }
     let lines: Vec<&str> = text.split('\n').collect();
-    let objects: Vec<&Node> = parsed.documents.iter().flat_map(objects).collect();
+    let all: Vec<&Node> = parsed.documents.iter().flat_map(objects).collect();
     let ends = |at: usize| {
-        let Some(next) = objects.get(at + 1).map(|next| next.mark) else { return usize::MAX };
+        let Some(next) = all.get(at + 1).map(|next| next.mark) else { return usize::MAX };
         let line = lines.get(next.line.saturating_sub(1)).copied().unwrap_or_default();
         let mut before = line.chars().take(next.column.saturating_sub(1));
         // What stands before the next object on its line is of this one.
         if before.all(|c| c.is_whitespace() || c == '-') { next.line } else { next.line + 1 }
     };
     let may_be = |object: &Node| object.text_at("/kind").is_none_or(|kind| is_secret(kind) || kind == "List");
-    let secret = objects.iter().enumerate().filter(|(_, object)| may_be(object));
-    secret.map(|(at, object)| object.mark.line..ends(at)).collect()
+    let secret = all.iter().enumerate().filter(|(_, object)| may_be(object));
+    let mut hidden: Vec<Range<usize>> = secret.map(|(at, object)| object.mark.line..ends(at)).collect();
+    // Of a List that has one all is hidden that stands before it, too.
+    let lists = parsed.documents.iter().filter(|document| document.text_at("/kind") == Some("List"));
+    let with_one = lists.filter_map(|list| {
+        let first = objects(list).into_iter().find(|object| may_be(object))?;
+        Some(list.mark.line..first.mark.line + 1)
+    });
+    hidden.extend(with_one);
+    hidden
 }
 
 fn is_secret(kind: &str) -> bool {

@@ -119,7 +119,12 @@ impl Member<'_> {
             let restarts = |container: &Value| container["restartCount"].as_u64().unwrap_or(0) > 0;
             self.pod.at("/status").is_some_and(|status| items(status, "containerStatuses").any(restarts))
         };
-        !self.is_ready() && !self.is_ending() && !self.was_taken() && (lost || restarted())
+        !self.is_ready() && !self.is_ending() && !self.is_left() && !self.was_taken() && (lost || restarted())
+    }
+
+    /// Whether it has long been replaced: Kubernetes leaves a pod that was evicted, or whose node was shut down, to be looked at.
+    fn is_left(&self) -> bool {
+        matches!(self.pod.text("/status/phase"), Some("Failed" | "Succeeded"))
     }
 
     /// When Kubernetes said that it takes it away for others, or with its node. A kubelet that is short of something says so too: what it

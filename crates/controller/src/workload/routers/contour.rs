@@ -227,13 +227,16 @@ fn status(live: &Object) -> RouteStatus {
 }
 
 /// Errors by their type and reason that others cause: by what they say of the host, by not including this one any more, or by what they
-/// include in it.
-const OF_OTHERS: [(&str, &str); 6] = [
+/// include in it; or by Secrets, authorities and delegations that are theirs.
+const OF_OTHERS: [(&str, &str); 9] = [
     ("VirtualHostError", "DuplicateVhost"),
     ("Orphaned", ""),
     ("RootNamespaceError", ""),
     ("ListenerError", ""),
     ("IncludeError", ""),
+    ("TLSError", ""),
+    ("AuthError", "ExtensionServiceNotFound"),
+    ("ServiceError", "TLSUpstreamValidation"),
     ("ServiceError", "ServiceUnresolvedReference"),
 ];
 
@@ -243,7 +246,7 @@ fn judge(error: &Value) -> RouteStatus {
     let is = |(of, why): &&(&str, &str)| *of == kind && (why.is_empty() || *why == reason);
     match OF_OTHERS.iter().find(is) {
         // The candidate's Service is made just before the route names it.
-        Some(("ServiceError", _)) => RouteStatus::NotYet { why },
+        Some((_, "ServiceUnresolvedReference")) => RouteStatus::NotYet { why },
         Some(_) => RouteStatus::Barred { why },
         None => RouteStatus::Refused { why },
     }
