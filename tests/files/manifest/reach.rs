@@ -43,6 +43,7 @@ fn ingress(place: &'static str, annotation: &str) -> Reach {
 
 const ISTIO: &str = "networking.istio.io/v1";
 const TRAEFIK: &str = "traefik.io/v1alpha1";
+const CONTOUR: &str = "projectcontour.io/v1";
 const GATEWAY: &str = "gateway.networking.k8s.io/v1";
 const MESH: &str = "VirtualService DestinationRule";
 const IDENTITY: &str = "metadata annotations|labels \
@@ -86,6 +87,7 @@ fn leads(place: &'static str, service: &str, more: &str) -> Reach {
 
 fn of_routes() -> Vec<Reach> {
     let backend = "spec: {rules: [{backendRefs: [{name: web, namespace: blog, port: 80}]}]}";
+    let included = "spec: {includes: [{name: x, namespace: blog}], routes: [{services: [{name: web, port: 80}]}]}";
     let delegate = "hosts: [a.example.org], http: [{delegate: {name: x, namespace: blog}}]";
     let (route, foreign) = ("VirtualService", "hosts: [web.blog.svc], http: [{route: [{destination: {host: aside}}]}]");
     let (shares, both) = ("TraefikService", "IngressRoute TraefikService");
@@ -95,6 +97,7 @@ fn of_routes() -> Vec<Reach> {
         routes("DestinationRule", MESH, "spec ** host", "host: web.blog.svc.cluster.local"),
         routes("DestinationRule", MESH, "spec exportTo *", "host: aside, exportTo: [blog]"),
         routes(route, route, "spec hosts *", foreign),
+        of("HTTPProxy", "spec ** namespace", object(CONTOUR, "HTTPProxy", "", included)),
         leads("spec routes ** namespace", "name: web, namespace: blog", ""),
         leads("spec tls ** namespace", "name: aside", "tls: {options: {name: x, namespace: blog}}, "),
         routes(shares, shares, "spec ** namespace", "weighted: {services: [{name: web, namespace: blog, port: 80}]}"),

@@ -252,7 +252,7 @@ const OF_AN_HTTP_PROXY: &[(&str, &str, &str, &[Code])] = &[
     (PODINFO_SET, "  routes:\n", "  virtualhost: {fqdn: podinfo.example.org}\n  routes:\n", &[Code::HostNotAllowed]),
     (PODINFO_SET, "[{prefix: /}]", "[{prefix: /}, {header: {name: X-Canary, contains: a}}]", &[Code::RouteLimit]),
     (PODINFO_SET, "[{prefix: /}]", "[{prefix: /}, {header: {name: x-canary, exact: never}}]", &[Code::RouterLimit]),
-    (PODINFO_SET, "[{prefix: /}]", "[{prefix: /}, {header: {name: x-canary, exact: always}}]", &[]),
+    (PODINFO_SET, "[{prefix: /}]", "[{prefix: /}, {header: {name: x-canary, exact: always}}]", &[Code::RouteLimit]),
     (PODINFO, "{x-canary: always}", "{x-canary: {regex: '^a(b|c)$'}}, {x-a: b, x-c: d}", &[]),
     (PODINFO_SET, "[{prefix: /docs}]", "[{prefix: /}, {header: {name: x-api, present: true}}]", &[Code::RouteLimit]),
     (PODINFO_SET, "[{prefix: /docs}]", "[{prefix: /}, {header: {name: x-canary, exact: never}}]", &[]),

@@ -2,10 +2,11 @@
 
 use super::action::Verb;
 use super::along;
+use super::clock::with_clock;
 use super::converge::{self, Drift, StableFirst};
 use super::draft::{Draft, Manner};
 use super::exposure;
-use super::forward::{outcome_of, with_clock};
+use super::forward::outcome_of;
 use super::input::Desired;
 use super::procedure::{self, Step};
 use super::report::{Reason, Wait};

@@ -31,6 +31,16 @@ pub fn rectified(mut state: RolloutState, now: Time) -> RolloutState {
     state
 }
 
+/// The same phase with another clock, where it has one.
+#[must_use]
+pub fn with_clock(phase: &Phase, set: StepClock) -> Phase {
+    let mut phase = phase.clone();
+    if let Some(own) = clock(&mut phase) {
+        *own = set;
+    }
+    phase
+}
+
 fn clock(phase: &mut Phase) -> Option<&mut StepClock> {
     match phase {
         Phase::Initializing(clock) => Some(clock),

@@ -3,6 +3,7 @@
 use super::along::{self, TakenAlong};
 use super::back::{self, Superseding, Turn};
 use super::checks::{self, Measured, Soak};
+use super::clock::with_clock;
 use super::context::Context;
 use super::converge::{Converged, Drift, StableFirst};
 use super::draft::{Draft, Manner};
@@ -344,27 +345,6 @@ fn wake_at_deadline(draft: &mut Draft<'_>, plan: &Plan, position: &Position, con
     if let Some((_, left)) = readiness.and_then(|readiness| until_deadline(draft, plan, position, readiness)) {
         draft.wake(draft.now() + left.delta());
     }
-}
-
-/// The same phase with another clock.
-#[must_use]
-pub fn with_clock(phase: &Phase, clock: StepClock) -> Phase {
-    let mut phase = phase.clone();
-    match &mut phase {
-        Phase::Progressing(position)
-        | Phase::Promoting(position)
-        | Phase::Finalising(position)
-        | Phase::Waiting { at: Some(position), .. }
-        | Phase::WaitingPromotion { at: position, .. }
-        | Phase::Reverting { position, .. } => position.clock = clock,
-        Phase::Initializing(own) => *own = clock,
-        Phase::Waiting { at: None, .. }
-        | Phase::Steady { .. }
-        | Phase::Failed { .. }
-        | Phase::Terminating { .. }
-        | Phase::Unknown(_) => {}
-    }
-    phase
 }
 
 /// Enters a step: its posture becomes what the record allows.

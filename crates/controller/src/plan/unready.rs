@@ -2,11 +2,11 @@
 //! the soak, and there is a limit to it. Pods that are only being made count for nothing: they serve nobody yet.
 
 use super::back::Turn;
+use super::clock::with_clock;
 use super::context::Context;
 use super::converge::Converged;
 use super::draft::Draft;
 use super::exposure;
-use super::forward::with_clock;
 use super::procedure::{self, Stage, Step, observed};
 use super::report::{Reason, Wait};
 use crate::manifest::duration::Span;

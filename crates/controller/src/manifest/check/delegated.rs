@@ -334,10 +334,10 @@ impl<'a> Asked<'a> {
 
     /// Whether this asks for just what a phase makes of a route of its own: it is for one path, with the same headers.
     fn is_made(&self, own: &Asked<'_>, alternative: &HeaderMatch) -> bool {
-        let mut headers = own.headers.clone();
+        let mut headers: BTreeMap<String, Vec<Option<&str>>> = own.headers.clone();
         for (name, value) in alternative {
             let HeaderValue::Exact(value) = value else { return false };
-            headers.entry(name.clone()).or_insert_with(|| vec![Some(value)]);
+            headers.entry(name.clone()).or_insert_with(|| vec![Some(value.as_str())]);
         }
         self.path.unwrap_or(ALL) == own.path.unwrap_or(ALL) && self.headers == headers
     }
@@ -389,7 +389,10 @@ fn told_apart(case: &Case<'_>, item: &Item, service: &ObjectName, all: &[Led<'_>
 
 /// Of two routes with the same conditions Contour takes the last, and says nothing of the other.
 fn doubled(item: &Item, same: &Asked<'_>, alternative: &HeaderMatch) -> Diagnostic {
-    let what = format!("this route is for those who send {} already, and Contour knows one route for them", names(alternative));
+    let what = format!(
+        "this route is for those who send {} already, and Contour knows one route for them",
+        names(alternative)
+    );
     item.error(&same.at, Code::RouteLimit, what, "another header for the phase")
 }
 

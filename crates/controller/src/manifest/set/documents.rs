@@ -12,7 +12,7 @@ pub(super) fn objects(document: &Node) -> Vec<&Node> {
     }
     const KEYS: [&str; 4] = ["apiVersion", "kind", "metadata", "items"];
     if let Content::Map(fields) = &document.content
-        && fields.iter().any(|field| !KEYS.contains(&field.key.as_str()))
+        && fields.iter().any(|(key, _)| !KEYS.contains(&key.text.as_str()))
     {
         // It is refused as the List that it is not: what stands elsewhere would be lost without a word.
         return vec![document];
