@@ -6,7 +6,7 @@ use super::draft::Draft;
 use super::entry;
 use super::procedure::{self, Step};
 use super::report::Wait;
-use crate::manifest::desired::{Plan, Rollout, Set};
+use crate::manifest::desired::{By, Plan, Rollout, Set};
 use crate::record::posture::Directly;
 use crate::record::state::{Along, Route, Run, SetSource};
 use crate::rules::{Rule, holds};
@@ -14,7 +14,9 @@ use crate::rules::{Rule, holds};
 /// What main has changed directly since a run by that plan `began` with a version; none if it wants another one.
 #[must_use]
 pub fn since(plan: &Plan, began: &Set, wanted: &Rollout) -> Option<Directly> {
-    let same = holds(Rule::Along) && wanted.plan.target == plan.target;
+    // Pods of a set that both versions share are made new by their places: with another size others would be than those that the record lets.
+    let is_shared = plan.traffic.as_ref().is_some_and(|traffic| traffic.router.by() == By::Partition);
+    let same = holds(Rule::Along) && wanted.plan.target == plan.target && !is_shared;
     let is_direct = same && direct::change(plan, began, &wanted.set) != Change::Version;
     is_direct.then(|| direct::since(plan, began, &wanted.set)).flatten()
 }

@@ -171,8 +171,11 @@ fn fits(pattern: &str, text: &str) -> bool {
 
 /// Whether what stands at a place of a row reaches out. What is null is absent.
 fn is_odd(row: &Row, node: &Node, own: &Namespace) -> bool {
+    let is_name = row.fine.iter().any(|word| word.starts_with('@'));
     let text = match &node.content {
         Content::Scalar(Value::Null) => return false,
+        // What is no text names nothing: the field's own check says so.
+        Content::Scalar(Value::Bool(_) | Value::Number(_)) if is_name => return false,
         Content::Scalar(Value::String(text)) => text.clone(),
         Content::Scalar(value) => value.to_string(),
         Content::List(_) | Content::Map(_) => return row.fine.is_empty(),
