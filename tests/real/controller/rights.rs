@@ -114,7 +114,7 @@ async fn x_18_every_right_that_the_chart_grants_is_used_and_no_other() {
     let namespace = world.space.name.clone();
     // As many as a set of this story brings beside its target.
     let policy = format!(
-        "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  limits: {{maxDeletions: 16}}\n  tenants:\n    \
+        "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  limits: {{maxDeletions: 18}}\n  tenants:\n    \
          it: {{path: it, namespaces: [{namespace}], clusters: [home]}}\n"
     );
     world.commit(&[("tidegate.yaml", &policy)]);
