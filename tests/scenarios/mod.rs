@@ -85,6 +85,7 @@ scenarios! {
     approvals_of_two
     attacks_on_approvals
     autoscaler
+    autoscaler_is_lowered
     autoscaler_wants_fewer
     bad_by_its_metric
     blue_green
@@ -104,6 +105,7 @@ scenarios! {
     by_mesh
     by_mesh_fails
     by_pods
+    by_pods_stable_loses_pods
     by_proxy
     by_service
     by_service_fails

@@ -1,8 +1,10 @@
 //! What gives a workload its number of pods by itself: the one place that knows where a scaler says what it scales, and
 //! between which bounds.
 
+use super::canonical::canonical;
 use super::ids::ObjectName;
 use super::object::{Kind, Object, section};
+use serde_json::Value;
 
 /// How a kind of scaler says what it wants.
 struct Words {
@@ -45,6 +47,27 @@ pub fn bounds(kind: Kind) -> Option<[&'static str; 2]> {
 pub fn most(scaler: &Object) -> Option<i64> {
     let words = words(scaler.reference().kind)?;
     scaler.int(words.most).or(words.unbound)
+}
+
+/// Whether a scaler works as it did, and leaves as much room for pods or more: neither of its bounds has fallen, and nothing else of it but its
+/// labels differs.
+#[must_use]
+pub fn is_roomier(old: &Object, new: &Object) -> bool {
+    let bound = |object: &Object| most(object).unwrap_or(i64::MAX);
+    (least(old), bound(old)) == (least(old).min(least(new)), bound(old).min(bound(new)))
+        && unbounded(old) == unbounded(new)
+}
+
+/// A scaler without its bounds and labels.
+fn unbounded(scaler: &Object) -> Value {
+    let mut value = canonical(scaler);
+    for pointer in bounds(scaler.reference().kind).into_iter().flatten().chain(["/metadata/labels"]) {
+        let Some((place, field)) = pointer.rsplit_once('/') else { continue };
+        if let Some(fields) = value.pointer_mut(place).and_then(Value::as_object_mut) {
+            fields.shift_remove(field);
+        }
+    }
+    value
 }
 
 /// The annotation that keeps a scaler from scaling, if it has one.
@@ -122,7 +145,7 @@ pub fn is_size(pointer: &str) -> bool {
 mod tests {
     use super::*;
     use crate::manifest::object::ObjectRef;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     fn name(text: &str) -> ObjectName {
         text.parse().unwrap()

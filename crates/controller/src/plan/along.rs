@@ -6,30 +6,25 @@ use super::direct::{self, Change};
 use super::draft::Draft;
 use super::entry;
 use super::procedure::{self, Step};
+use super::proof;
 use super::report::{Reason, Wait};
 use crate::manifest::desired::{By, Plan, Rollout, Set};
 use crate::manifest::object::ObjectRef;
-use crate::manifest::scaler;
 use crate::record::posture::Directly;
 use crate::record::state::{Along, Route, Run, SetSource};
 use crate::rules::{Rule, holds};
 use crate::workload::inplace::{self, Rendered};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What main has changed directly since a run by that plan `began` with a version; none if it wants another one.
 #[must_use]
-pub fn since(plan: &Plan, began: &Set, wanted: &Rollout) -> Option<Directly> {
+pub fn since(plan: &Plan, began: &Set, wanted: &Rollout, approved: bool) -> Option<Directly> {
     // Pods of a set that both versions share are made new by their places: with another size others would be than those that the record lets.
     let is_shared = plan.traffic.as_ref().is_some_and(|traffic| traffic.router.by() == By::Partition);
     let same = holds(Rule::Along) && wanted.plan.target == plan.target && !is_shared;
-    let is_direct = same && !lowers(began, &wanted.set) && direct::change(plan, began, &wanted.set) != Change::Version;
+    let is_direct = same && direct::change(plan, began, &wanted.set, approved) != Change::Version;
     is_direct.then(|| direct::since(plan, began, &wanted.set)).flatten()
-}
-
-/// Whether an autoscaler would leave fewer pods than it does: those are what a step and the way back may need.
-fn lowers(began: &Set, wanted: &Set) -> bool {
-    let both = wanted.objects.iter().filter_map(|(name, now)| Some((began.objects.get(name)?, now)));
-    both.map(|(before, now)| (scaler::most(before), scaler::most(now))).any(|(before, now)| now < before)
 }
 
 /// Whether a run brings what main wants, be it with another size or label.
@@ -40,7 +35,14 @@ pub fn is_along(draft: &Draft<'_>, run: &Run, wanted: &Rollout) -> bool {
 
 fn news(draft: &Draft<'_>, run: &Run, wanted: &Rollout) -> Option<Directly> {
     let (plan, began) = (draft.plan.as_ref()?, draft.input.sets.get(run.began())?);
-    if run.route == Route::Rollback { None } else { since(plan, began, wanted) }
+    let approved = proof::is_asked(draft);
+    // A run is no way to what could be applied without one.
+    let needs_none =
+        |from: &Arc<Set>| matches!(direct::change(plan, from, &wanted.set, approved), Change::None | Change::Direct);
+    if run.route == Route::Rollback || draft.input.sets.get(&run.from).is_some_and(needs_none) {
+        return None;
+    }
+    since(plan, began, wanted, approved)
 }
 
 /// What came of taking along what main wants now.

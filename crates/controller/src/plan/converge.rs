@@ -320,6 +320,13 @@ impl<'a> Pass<'a> {
             }
             return;
         }
+        let weight = self.posture.split.weight;
+        if exposure::is_starved(self.context, weight) {
+            let few = self.context.baseline;
+            let why = format!("{weight} percent beside {few} ready pods of stable is less than one pod");
+            self.out.waits.push(Wait::new(Reason::CandidateNotReady, why));
+            return;
+        }
         let wanted = inplace::wanted_pods(self.rendered, candidate);
         let ready = i64::from(exposure::ready(self.context).candidate);
         if self.out.not_ready.is_none() && ready < wanted {

@@ -22,23 +22,56 @@ pub enum Change {
     Version,
 }
 
-/// Compares two sets.
+/// Compares two sets. What may take pods away is a version: an autoscaler that leaves less room than it did, or works otherwise, and, where a change
+/// has approvers (`approved`), a smaller number of pods of the target.
 #[must_use]
-pub fn change(plan: &Plan, old: &Set, new: &Set) -> Change {
+pub fn change(plan: &Plan, old: &Set, new: &Set, approved: bool) -> Change {
     if old.revision == new.revision {
         return Change::None;
     }
-    if old.tracked != new.tracked {
-        return Change::Version;
-    }
-    let names: BTreeSet<&ObjectRef> = old.objects.keys().chain(new.objects.keys()).collect();
-    if !names.iter().all(|name| allowed(plan, name, old.objects.get(name), new.objects.get(name))) {
+    if !is_alike(plan, old, new) {
         return Change::Version;
     }
     let copied = matches!(Naming::of(plan), Naming::Primary(_));
-    let held = names.into_iter().filter(|name| copied && scales_otherwise(plan, [old, new], name));
-    let held: Vec<ObjectRef> = held.cloned().collect();
-    if held.is_empty() { Change::Direct } else { Change::HeldBack(held) }
+    let held: Vec<ObjectRef> = names(old, new)
+        .into_iter()
+        .filter(|name| copied && scales_otherwise(plan, [old, new], name))
+        .cloned()
+        .collect();
+    if !held.is_empty() {
+        return Change::HeldBack(held);
+    }
+    let lowers = |name: &ObjectRef| lowers(plan, name, [old, new].map(|set| set.objects.get(name)), approved);
+    if names(old, new).into_iter().any(lowers) { Change::Version } else { Change::Direct }
+}
+
+/// Whether two sets have the same pods and routes: they differ, if at all, in what the closed list has.
+#[must_use]
+pub fn is_alike(plan: &Plan, old: &Set, new: &Set) -> bool {
+    let same = |name: &&ObjectRef| allowed(plan, name, old.objects.get(*name), new.objects.get(*name));
+    old.tracked == new.tracked && names(old, new).iter().all(same)
+}
+
+fn names<'s>(old: &'s Set, new: &'s Set) -> BTreeSet<&'s ObjectRef> {
+    old.objects.keys().chain(new.objects.keys()).collect()
+}
+
+/// Whether there may be fewer pods by what an object says now than by what it said.
+fn lowers(plan: &Plan, name: &ObjectRef, said: [Option<&Object>; 2], approved: bool) -> bool {
+    if scaler::KINDS.contains(&name.kind) {
+        return match said {
+            [Some(old), Some(new)] => !scaler::is_roomier(old, new),
+            _ => true,
+        };
+    }
+    let size = |object: Option<&Object>| object.and_then(|object| object.int("/spec/replicas"));
+    approved
+        && is_target(plan, name)
+        && match said.map(size) {
+            [Some(old), Some(new)] => new < old,
+            // As many as there are live, which nobody can tell from files.
+            [old, new] => old != new,
+        }
 }
 
 /// Whether an object scales the target in one of the sets, and not as in the other.
@@ -172,10 +205,72 @@ mod tests {
         let green = version(json!({}), json!({"selector": {"app": "green"}, "ports": [{"port": 80}]}));
         let typed =
             version(json!({}), json!({"selector": {"app": "blue"}, "ports": [{"port": 80}], "type": "NodePort"}));
-        let direct = [&labelled, &allotted, &green, &typed].map(|new| change(&plan, &old, new));
+        let direct = [&labelled, &allotted, &green, &typed].map(|new| change(&plan, &old, new, true));
         assert_eq!(direct, [Change::Direct, Change::Direct, Change::Version, Change::Version]);
         // Of another Service of the set every change is a version.
         plan.target.name = "api".parse().unwrap();
-        assert_eq!(change(&plan, &old, &allotted), Change::Version);
+        assert_eq!(change(&plan, &old, &allotted, false), Change::Version);
+    }
+
+    type Said = (Value, Option<(Kind, Value)>);
+
+    fn hpa(least: Value, most: u32) -> Said {
+        let spec = json!({"spec": {"minReplicas": least, "maxReplicas": most}});
+        (Value::Null, Some((Kind::HorizontalPodAutoscaler, spec)))
+    }
+
+    /// From two pods to six by the CPU, but for these.
+    fn keda(edit: impl FnOnce(&mut Value)) -> Said {
+        let mut object = json!({"spec": {"minReplicaCount": 2, "maxReplicaCount": 6, "triggers": [{"type": "cpu"}]}, "metadata": {}});
+        edit(&mut object);
+        (Value::Null, Some((Kind::ScaledObject, object)))
+    }
+
+    fn pods(number: u32) -> Said {
+        (number.into(), None)
+    }
+
+    #[test]
+    fn attack_111_an_autoscaler_takes_no_pods_past_the_gates() {
+        let plan = plan(Some(gateway()));
+        let mut number = 0;
+        let mut version = |(replicas, scaler): Said| {
+            number += 1;
+            let target = object(Kind::Deployment, "web", json!({"spec": {"replicas": replicas}}));
+            let scaler = scaler.map(|(kind, value)| object(kind, "web", value));
+            let mut set = set([target].into_iter().chain(scaler));
+            set.revision = format!("v1:sha256:{number:064}").parse().unwrap();
+            set
+        };
+        let paused = json!({"autoscaling.keda.sh/paused-replicas": "0"});
+        for (what, old, new, expected) in [
+            ("more at least", hpa(2.into(), 6), hpa(3.into(), 6), Change::Direct),
+            ("more at most", hpa(2.into(), 6), hpa(2.into(), 8), Change::Direct),
+            ("fewer at least", hpa(3.into(), 6), hpa(2.into(), 6), Change::Version),
+            ("the default", hpa(2.into(), 6), hpa(Value::Null, 6), Change::Version),
+            ("fewer at most", hpa(2.into(), 8), hpa(2.into(), 6), Change::Version),
+            ("none", keda(|_| ()), keda(|o| o["spec"]["minReplicaCount"] = 0.into()), Change::Version),
+            (
+                "another trigger",
+                keda(|_| ()),
+                keda(|o| o["spec"]["triggers"][0]["type"] = "cron".into()),
+                Change::Version,
+            ),
+            ("none while idle", keda(|_| ()), keda(|o| o["spec"]["idleReplicaCount"] = 0.into()), Change::Version),
+            ("paused", keda(|_| ()), keda(|o| o["metadata"]["annotations"] = paused), Change::Version),
+            ("labels", keda(|_| ()), keda(|o| o["metadata"]["labels"] = json!({"team": "shop"})), Change::Direct),
+            ("a new one", pods(4), keda(|_| ()), Change::Version),
+            ("none any more", hpa(2.into(), 6), pods(4), Change::Version),
+            ("more pods", pods(4), pods(5), Change::Direct),
+        ] {
+            let (old, new) = (version(old), version(new));
+            let both = [true, false].map(|approved| change(&plan, &old, &new, approved));
+            assert_eq!(both, [expected.clone(), expected], "{what}");
+        }
+        for new in [pods(3), (Value::Null, None)] {
+            let (old, new) = (version(pods(4)), version(new));
+            let both = [true, false].map(|approved| change(&plan, &old, &new, approved));
+            assert_eq!(both, [Change::Version, Change::Direct], "as many as people approve, where they do");
+        }
     }
 }

@@ -5,6 +5,7 @@ use super::context::{Context, Stable};
 use super::converge::{self, Converged, Drift, StableFirst};
 use super::deletions::Going;
 use super::evidence::{Need, ReviewQuery};
+use super::exposure;
 use super::input::{Desired, Input};
 use super::procedure::Roles;
 use super::report::{ANSWERS, Reason, Wait, news};
@@ -12,10 +13,12 @@ use super::unread;
 use crate::analysis::call::About;
 use crate::analysis::judge::Inquiry;
 use crate::manifest::desired::{Plan, Rollout, Set};
-use crate::manifest::ids::{CommitId, SetId, StepName};
+use crate::manifest::ids::{CommitId, Percent, SetId, StepName};
 use crate::manifest::object::Object;
 use crate::record::posture::{Naming, Posture, Split};
-use crate::record::state::{ClusterState, Condition, Consumed, Deletions, Owned, Phase, RolloutState, Run, Time};
+use crate::record::state::{
+    ClusterState, Condition, Consumed, Deletions, Owned, Phase, RoleName, RolloutState, Run, Time,
+};
 use crate::workload::kinds::shared;
 use crate::workload::layouts;
 use crate::workload::live::LiveState;
@@ -269,6 +272,10 @@ impl<'a> Draft<'a> {
         let stable_set = cluster.map(|c| &c.posture.stable.set);
         let overwritten = run.is_some_and(|r| stable_set == Some(&r.to));
         let base = run.map(|r| &r.from).or(stable_set).unwrap_or_else(|| fallback_set(self));
+        let began = run.and_then(|r| r.baseline.get(&self.input.me.cluster).copied()).unwrap_or(0);
+        let stable = self.naming.workload(RoleName::Stable, &plan.target.name);
+        let stable = self.live.find(plan.target.kind.kind(), &self.input.id.namespace, &stable);
+        let weight = cluster.map_or(Percent::ZERO, |cluster| cluster.posture.split.weight);
         Context {
             input: self.input,
             plan,
@@ -278,7 +285,7 @@ impl<'a> Draft<'a> {
             run: run.map(|r| &r.id),
             base,
             directly: self.state.directly(base),
-            baseline: run.and_then(|r| r.baseline.get(&self.input.me.cluster).copied()).unwrap_or(0),
+            baseline: exposure::counted(plan, stable, weight, began),
             stable: if overwritten { Stable::Overwritten } else { Stable::Untouched },
             manager: &self.manager,
             owner: &self.owner,

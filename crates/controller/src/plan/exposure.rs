@@ -2,7 +2,7 @@
 
 use super::action::{Action, Class, GoesBy, Verb};
 use super::context::Context;
-use crate::manifest::desired::{By, Router};
+use crate::manifest::desired::{By, Plan, Router};
 use crate::manifest::ids::{ObjectName, Percent};
 use crate::manifest::object::{APPLIED, Kind, Object, ObjectRef, RETREATED};
 use crate::record::posture::Split;
@@ -11,6 +11,7 @@ use crate::rules::{Rule, holds};
 use crate::workload::kinds::shared::Member;
 use crate::workload::kinds::{daemon, shared};
 use crate::workload::live::Expects;
+use crate::workload::routers::replicas::candidate_replicas;
 use crate::workload::routers::{self, ObservedSplit, RouteStatus, RouteView, Services};
 use crate::workload::{compare, layouts, owned, readiness};
 
@@ -77,6 +78,25 @@ pub fn ready_behind(router: Option<&Router>, view: &RouteView<'_>) -> Ready {
             Ready { stable: of(RoleName::Stable), candidate: of(RoleName::Candidate) }
         }
     }
+}
+
+/// The pods of stable's that a share by pods is counted with: those that a run began with, and no more than are ready, so that the share of those
+/// that answer is never larger than the record lets it be (requirement C-22). Where none is, nobody is sent away from pods that are ready (C-19).
+#[must_use]
+pub fn counted(plan: &Plan, stable: Option<&Object>, weight: Percent, began: u32) -> u32 {
+    let by_pods = plan.traffic.as_ref().is_some_and(|traffic| traffic.router.by() == By::Pods);
+    let splits = !weight.is_zero() && weight != Percent::ALL;
+    let ready =
+        stable.and_then(|stable| stable.int("/status/readyReplicas")).and_then(|ready| u32::try_from(ready).ok());
+    let ready = ready.filter(|ready| *ready > 0 && by_pods && splits && holds(Rule::Share));
+    ready.map_or(began, |ready| ready.min(began))
+}
+
+/// Whether so few pods of stable's are ready that not even one of the candidate's may be beside them.
+#[must_use]
+pub fn is_starved(context: &Context<'_>, weight: Percent) -> bool {
+    let by_pods = context.router().is_some_and(|router| router.by() == By::Pods);
+    by_pods && context.baseline > 0 && !weight.is_zero() && candidate_replicas(context.baseline, weight) == 0
 }
 
 /// The kind that readiness is counted by.

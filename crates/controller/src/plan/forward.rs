@@ -214,7 +214,7 @@ fn relies_on_candidate(context: &Context<'_>, position: &Position) -> bool {
         Some(By::Partition) => true,
         Some(By::Route | By::Selector) | None => false,
     };
-    !split.is_stable() && (!by_pods || position.clock.exposed.is_some())
+    !split.is_stable() && (!by_pods || position.clock.exposed.is_some() && position.clock.lost.is_none())
 }
 
 /// A workload that is not ready by the deadline.
@@ -308,7 +308,9 @@ fn go_on(
 fn gone(draft: &Draft<'_>, plan: &Plan, step: &Step, converged: &Converged) -> Option<Reason> {
     let by = plan.traffic.as_ref().map(|traffic| traffic.router.by());
     let exposes = is_shared(plan) && !step.posture.split.is_stable();
-    if exposes && exposure::ready(&draft.context(plan, None, None)).candidate == 0 {
+    let context = draft.context(plan, None, None);
+    if exposes && exposure::ready(&context).candidate == 0 || exposure::is_starved(&context, step.posture.split.weight)
+    {
         return Some(Reason::CandidateNotReady);
     }
     let by_route = by.is_none_or(|by| by == By::Route);

@@ -80,7 +80,7 @@ fn wanted(draft: &mut Draft<'_>, rollout: &Arc<Rollout>) {
         draft.waits.push(Wait::new(Reason::RecordUnreadable, why));
         return;
     };
-    match direct::change(&rollout.plan, &old, &rollout.set) {
+    match direct::change(&rollout.plan, &old, &rollout.set, proof::is_asked(draft)) {
         Change::None => repin(draft, rollout, &promoted, "same content, other files"),
         Change::Direct => apply(draft, rollout, &promoted),
         Change::HeldBack(scalers) => {
@@ -201,7 +201,7 @@ pub fn refusal_of<'s>(state: &'s RolloutState, tried: Option<&Set>, rollout: &Ro
     let of = |revision: &Revision| state.refused.iter().find(|refused| refused.revision == *revision);
     of(&rollout.set.revision).or_else(|| {
         let (last, tried) = history::taken_back(state).zip(tried)?;
-        of(&last.revision).filter(|_| direct::change(&rollout.plan, tried, &rollout.set) != Change::Version)
+        of(&last.revision).filter(|_| direct::is_alike(&rollout.plan, tried, &rollout.set))
     })
 }
 

@@ -142,7 +142,7 @@ pub fn wanted(
         Some(Err(why)) => return of(Effect::Held, format!("What is promoted cannot be read: {}", plain(why))),
         None => return of(Effect::Held, "What is promoted is not on the state branch.".to_owned()),
     };
-    match direct::change(&rollout.plan, old, &rollout.set) {
+    match direct::change(&rollout.plan, old, &rollout.set, is_approved(rollout, state, policy)) {
         direct::Change::None => of(Effect::None, "Same content in other files.".to_owned()),
         direct::Change::Direct => {
             let message = "Only sizes, labels or budgets differ: no run, no phases.".to_owned();
@@ -163,6 +163,12 @@ pub fn wanted(
             None => new_run(rollout, state, current, old, policy, now),
         },
     }
+}
+
+/// Whether people whom the policy names approve its promotions.
+fn is_approved(rollout: &Rollout, state: &RolloutState, policy: Option<&Policy>) -> bool {
+    let rule = policy.and_then(|policy| policy.tenant_of(&rollout.path)).and_then(|(_, tenant)| tenant.rule());
+    state.rule(rule.as_ref()).is_some()
 }
 
 fn first_sight(rollout: &Rollout) -> String {
@@ -257,7 +263,7 @@ fn against_run(
     let to_promoted = promoted.is_some_and(|promoted| promoted.revision == rollout.set.revision);
     let revision = rollout.set.revision.short();
     let along = brought.filter(|_| run.route != Route::Rollback && !late && !back && !to_promoted);
-    if along.is_some_and(|began| along::since(plan, began, rollout).is_some()) {
+    if along.is_some_and(|began| along::since(plan, began, rollout, is_approved(rollout, state, policy)).is_some()) {
         let message = format!(
             "Run {} takes it along: sizes, labels or budgets change at once for both versions; its step, approvals and soak stay.",
             run.id

@@ -38,6 +38,12 @@ pub fn rule(draft: &Draft<'_>) -> Option<ApprovalRule> {
     draft.state.rule(draft.input.policy.proof.as_ref())
 }
 
+/// Whether a promotion has to be approved by people whom the policy names, as far as it can be read.
+#[must_use]
+pub fn is_asked(draft: &Draft<'_>) -> bool {
+    draft.input.policy.unread || rule(draft).is_some()
+}
+
 /// What proofs are judged by now.
 pub fn verifier<'b>(draft: &Draft<'b>, rule: &'b ApprovalRule, base: &'b str) -> ApprovalVerifier<'b> {
     let since = draft.state.run.as_ref().map_or(Time::MIN, |run| run.started - SKEW);

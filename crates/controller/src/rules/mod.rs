@@ -47,6 +47,8 @@ pub enum Rule {
     Along,
     /// A soak is time in which the version was good.
     GoodTime,
+    /// By pods the share is counted with the pods that answer.
+    Share,
 }
 
 /// Whether a rule holds.

@@ -178,7 +178,7 @@ impl World {
                 (false, true) => (0, replicas.min(deployment.int("/status/readyReplicas").unwrap_or(0))),
                 (false, false) => (replicas, replicas),
             };
-            let ready = if stable { ready } else { (ready - self.lost).max(0) };
+            let ready = (ready - if stable { self.lost_stable } else { self.lost }).max(0);
             let mut status = json!({
                 "observedGeneration": deployment.generation(), "replicas": replicas, "updatedReplicas": updated,
                 "readyReplicas": ready, "availableReplicas": ready,

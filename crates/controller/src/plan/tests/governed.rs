@@ -1,9 +1,10 @@
 //! What the policy and the Git host have to say before a run goes on: floors, and a decisions branch that is protected.
 
-use super::manifests::{CANARY, set};
+use super::manifests::{CANARY, set, set_with};
 use super::world::World;
 use crate::gate::guard::Guard;
 use crate::manifest::decision::DecisionAction;
+use crate::manifest::object::Kind;
 use crate::manifest::proof::{ApprovalRule, By};
 use crate::manifest::raw::{Floors, Trust};
 use serde_json::{Value, json};
@@ -323,4 +324,35 @@ fn a_policy_that_loosens_by_itself_holds_for_the_next_run() {
     world.want(CANARY, set("2"));
     world.settle();
     assert_eq!(world.waits(), ["Approval"]);
+}
+
+#[test]
+fn attack_111_where_people_approve_less_capacity_waits_for_them() {
+    let mut world = rested(Guard::Kept);
+    world.policy.proof = Some(ApprovalRule {
+        approvers: ["ana".to_owned(), "ben".to_owned()].into(),
+        approvals: 2,
+        trust: Trust::Reviews,
+        by: By::Reviews,
+    });
+    world.settle();
+    let scaled = |least: u32| {
+        set_with("1", |all| {
+            all[1]["spec"].as_object_mut().unwrap().remove("replicas");
+            all.push(json!({
+                "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": {"name": "podinfo"},
+                "spec": {"scaleTargetRef": {"name": "podinfo"}, "minReplicaCount": least, "triggers": [{"type": "cpu"}]},
+            }));
+        })
+    };
+    let fewer = set_with("1", |all| all[1]["spec"]["replicas"] = 1.into());
+    for less in [scaled(0), fewer] {
+        world.want(CANARY, less);
+        world.settle();
+        assert_eq!((world.waits(), world.size("podinfo")), (vec!["Approval"], Some(4)), "{:?}", world.log);
+        assert!(world.get(Kind::ScaledObject, "podinfo").is_none());
+    }
+    world.want(CANARY, set_with("1", |all| all[1]["spec"]["replicas"] = 6.into()));
+    world.pass(60);
+    assert_eq!((world.phase().as_str(), world.size("podinfo")), ("Steady", Some(6)), "{:?}", world.log);
 }

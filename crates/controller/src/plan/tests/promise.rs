@@ -228,3 +228,38 @@ fn by_pods_a_hand_that_adds_pods_is_brought_down() {
     world.settle();
     assert_eq!((world.phase().as_str(), world.weight()), ("Progressing(fifth)", 20));
 }
+
+#[test]
+fn c_22_by_pods_the_share_is_that_of_the_pods_that_answer() {
+    let mut world = World::new(REPLICAS, "1");
+    world.settle();
+    world.want(REPLICAS, set("2"));
+    world.settle();
+    let seen = |world: &World| (world.phase(), world.size("podinfo-canary"), world.waits());
+    assert_eq!(seen(&world), ("Progressing(fifth)".to_owned(), Some(1), vec!["Soak"]));
+    world.lost_stable = 1;
+    world.settle();
+    assert_eq!(seen(&world), ("Progressing(fifth)".to_owned(), Some(0), vec!["CandidateNotReady"]), "{:?}", world.log);
+    // That says nothing of the version, however long it lasts, and is no part of its soak.
+    world.pass(3_600);
+    assert_eq!(seen(&world), ("Progressing(fifth)".to_owned(), Some(0), vec!["CandidateNotReady"]), "{:?}", world.log);
+    world.lost_stable = 0;
+    world.slow = true;
+    world.settle();
+    assert_eq!(seen(&world), ("Progressing(fifth)".to_owned(), Some(1), vec!["Soak"]), "{:?}", world.log);
+    world.pass(66);
+    assert_eq!(seen(&world), ("Progressing(half)".to_owned(), Some(4), vec!["Soak"]), "{:?}", world.log);
+    world.lost_stable = 3;
+    world.settle();
+    assert_eq!(seen(&world).1, Some(1), "{:?}", world.log);
+    // Nobody is sent away from pods that are ready.
+    world.lost_stable = 9;
+    world.settle();
+    assert_eq!(seen(&world).1, Some(4), "{:?}", world.log);
+    world.lost_stable = 0;
+    world.pass(66);
+    assert_eq!(world.phase(), "Promoting(shift)", "{:?}", world.log);
+    world.lost_stable = 2;
+    world.settle();
+    assert_eq!(seen(&world).1, Some(4), "the candidate serves all: {:?}", world.log);
+}

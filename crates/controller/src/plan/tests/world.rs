@@ -82,6 +82,8 @@ pub(super) struct World {
     pub(super) slow: bool,
     /// So many of the candidate's pods are not ready.
     pub(super) lost: i64,
+    /// So many of stable's pods are not ready.
+    pub(super) lost_stable: i64,
     pub(super) main: u32,
     pub(super) versions: u64,
     pub(super) log: Vec<String>,
@@ -204,6 +206,7 @@ impl World {
             epoch: 1,
             slow: false,
             lost: 0,
+            lost_stable: 0,
             main: 0,
             versions: 100,
             log: Vec::new(),
