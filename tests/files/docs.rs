@@ -169,7 +169,8 @@ fn what_content_may_reach_is_what_holds() {
             "@name" | "@service" => "a name outside of the cluster, or of the own namespace".to_owned(),
             "@secret" => "`NAME`, or `NAMESPACE/NAME` of the own namespace".to_owned(),
             "@local" => "a name without `@`".to_owned(),
-            word => format!("`{word}`"),
+            "@private" => "gateways alone, no wildcards, or `exportTo`".to_owned(),
+            word => word.strip_prefix('!').map_or_else(|| format!("`{word}`"), |word| format!("all but `{word}`")),
         });
         let (fine, place) = (fine.collect::<Vec<_>>().join(", "), place.replace('|', "\\|"));
         let who = match who {

@@ -31,6 +31,17 @@ fn confined(place: &'static str, context: &str) -> Reach {
     pods(place, "", "", &format!(", securityContext: {{{context}}}"))
 }
 
+/// Pods with a volume.
+fn volume(place: &'static str, source: &str) -> Reach {
+    pods(place, "", &format!("volumes: [{{name: a, {source}}}], "), "")
+}
+
+/// Pods beside which those that are meant have no place.
+fn keeping(others: &str) -> String {
+    let term = format!("{{labelSelector: {{}}, topologyKey: kubernetes.io/hostname, {others}}}");
+    format!("affinity: {{podAntiAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: [{term}]}}}}, ")
+}
+
 fn object(api: &str, kind: &str, metadata: &str, spec: &str) -> String {
     format!("apiVersion: {api}\nkind: {kind}\nmetadata: {{name: aside{metadata}}}\n{spec}\n")
 }
@@ -54,6 +65,34 @@ fn of_pods() -> Vec<Reach> {
     vec![
         pods("spec hostNetwork|hostPID|hostIPC", "", "hostIPC: true, ", ""),
         pods("spec volumes * hostPath", "", "volumes: [{name: a, hostPath: {path: /var}}], ", ""),
+        volume(
+            "spec volumes * !name|hostPath|configMap|csi|downwardAPI|emptyDir|ephemeral|image|persistentVolumeClaim|projected|secret",
+            "nfs: {server: 192.0.2.1, path: /}",
+        ),
+        volume(
+            "spec volumes * csi volumeAttributes *amespace",
+            "csi: {driver: files.example.org, volumeAttributes: {secretNamespace: blog}}",
+        ),
+        volume(
+            "spec volumes * ephemeral ** namespace",
+            "ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, \
+             dataSourceRef: {kind: PersistentVolumeClaim, name: x, namespace: blog}}}}",
+        ),
+        volume(
+            "spec volumes * projected sources * serviceAccountToken audience",
+            "projected: {sources: [{serviceAccountToken: {audience: sts.amazonaws.com, path: token}}]}",
+        ),
+        volume(
+            "spec volumes * projected sources * podCertificate",
+            "projected: {sources: [{podCertificate: {signerName: example.org/x, keyType: ED25519}}]}",
+        ),
+        confined(
+            "spec ** gmsaCredentialSpec|gmsaCredentialSpecName",
+            "windowsOptions: {gmsaCredentialSpecName: admin}",
+        ),
+        pods("spec affinity ** namespaces *", "", &keeping("namespaces: [shop, blog]"), ""),
+        pods("spec affinity ** namespaceSelector", "", &keeping("namespaceSelector: {}"), ""),
+        pods("spec priorityClassName", "", "priorityClassName: system-cluster-critical, ", ""),
         confined("spec ** privileged|hostProcess", "privileged: true"),
         confined("spec ** capabilities add *", "capabilities: {add: [NET_ADMIN]}"),
         confined("spec ** procMount", "procMount: Unmasked"),
@@ -88,16 +127,36 @@ fn leads(place: &'static str, service: &str, more: &str) -> Reach {
 fn of_routes() -> Vec<Reach> {
     let backend = "spec: {rules: [{backendRefs: [{name: web, namespace: blog, port: 80}]}]}";
     let included = "spec: {includes: [{name: x, namespace: blog}], routes: [{services: [{name: web, port: 80}]}]}";
+    let proxied = |virtualhost: &str, service: &str| {
+        let service = format!("{{name: web, port: 80{service}}}");
+        object(CONTOUR, "HTTPProxy", "", &format!("spec: {{{virtualhost}routes: [{{services: [{service}]}}]}}"))
+    };
+    let named =
+        "spec: {rules: [{backendRefs: [{group: networking.istio.io, kind: Hostname, name: web.blog.svc, port: 80}]}]}";
+    let public = "hosts: ['*.local'], http: [{route: [{destination: {host: aside}}]}]";
     let delegate = "hosts: [a.example.org], http: [{delegate: {name: x, namespace: blog}}]";
     let (route, foreign) = ("VirtualService", "hosts: [web.blog.svc], http: [{route: [{destination: {host: aside}}]}]");
     let (shares, both) = ("TraefikService", "IngressRoute TraefikService");
     vec![
         of("HTTPRoute GRPCRoute", "spec rules ** namespace", object(GATEWAY, "GRPCRoute", "", backend)),
+        of("HTTPRoute GRPCRoute", "spec rules ** name", object(GATEWAY, "GRPCRoute", "", named)),
         routes(route, route, "spec http ** namespace", delegate),
-        routes("DestinationRule", MESH, "spec ** host", "host: web.blog.svc.cluster.local"),
+        routes(route, route, "spec", public),
+        routes("DestinationRule", MESH, "spec ** host|targetHost", "host: web.blog.svc.cluster.local"),
         routes("DestinationRule", MESH, "spec exportTo *", "host: aside, exportTo: [blog]"),
         routes(route, route, "spec hosts *", foreign),
         of("HTTPProxy", "spec ** namespace", object(CONTOUR, "HTTPProxy", "", included)),
+        of(
+            "HTTPProxy",
+            "spec ** uri",
+            proxied("jwtProviders: [{name: x, remoteJWKS: {uri: 'http://169.254.169.254/'}}], ", ""),
+        ),
+        of(
+            "HTTPProxy",
+            "spec ** secretName|caSecret|crlSecret|caCertificate",
+            proxied("", ", validation: {caSecret: blog/ca, subjectName: a}"),
+        ),
+        leads("spec parentRefs * namespace", "name: web", "parentRefs: [{name: x, namespace: blog}], "),
         leads("spec routes ** namespace", "name: web, namespace: blog", ""),
         leads("spec tls ** namespace", "name: aside", "tls: {options: {name: x, namespace: blog}}, "),
         routes(shares, shares, "spec ** namespace", "weighted: {services: [{name: web, namespace: blog, port: 80}]}"),
@@ -112,6 +171,18 @@ fn of_others() -> Vec<Reach> {
     let trigger = "{type: kafka, metadata: {bootstrapServers: 'a:1', topic: t, consumerGroup: g}}";
     let scaled = format!("spec: {{scaleTargetRef: {{name: other}}, triggers: [{trigger}]}}");
     vec![
+        of(
+            "StatefulSet",
+            "spec volumeClaimTemplates ** namespace",
+            object(
+                "apps/v1",
+                "StatefulSet",
+                "",
+                "spec: {serviceName: podinfo, selector: {matchLabels: {app: aside}}, template: {metadata: {labels: {app: aside}}, spec: {containers: \
+                 [{name: main, image: 'example.test/aside:1'}]}}, volumeClaimTemplates: [{metadata: {name: a}, spec: {accessModes: [ReadWriteOnce], \
+                 resources: {requests: {storage: 1Gi}}, dataSourceRef: {kind: PersistentVolumeClaim, name: x, namespace: blog}}}]}",
+            ),
+        ),
         of("ServiceAccount", IDENTITY, account(", annotations: {iam.gke.io/gcp-service-account: a@b.example}", "")),
         of("ServiceAccount", "secrets ** namespace", account("", "secrets: [{name: x, namespace: blog}]")),
         of("Service", "spec externalName", service("type: ExternalName, externalName: web.blog.svc")),
@@ -119,7 +190,7 @@ fn of_others() -> Vec<Reach> {
         of("Service", "spec loadBalancerIP", leading("loadBalancerIP: 192.0.2.1")),
         ingress("metadata annotations *snippet*", "server-snippet: 'return 418;'"),
         ingress(
-            "metadata annotations */auth-url|*/auth-signin|*/auth-tls-error-page|*/mirror-target|*/mirror-host",
+            "metadata annotations */auth-url|*/auth-signin|*/auth-tls-error-page|*/mirror-target|*/mirror-host|*/influxdb-host",
             "mirror-target: http://192.0.2.1",
         ),
         ingress(
@@ -165,7 +236,8 @@ fn attack_105_107_108_109_110_each_line_of_the_table_refuses_what_it_is_about() 
         let open = said(&tree(&reach, ""));
         let expected = if who == "never" { (refused.clone(), vec![]) } else { (vec![], refused.clone()) };
         assert_eq!(open, expected, "{}", reach.text);
-        let everything = "      allow: [hostPath, snippets, externalIPs, cloudIdentity, privileged, triggers]\n";
+        let everything =
+            "      allow: [hostPath, volumes, snippets, externalIPs, cloudIdentity, privileged, triggers]\n";
         let allowed = said(&tree(&reach, everything));
         let expected = if code.starts_with("Cross") { refused.clone() } else { vec![] };
         assert_eq!(allowed, (expected, vec![]), "{}", reach.text);
@@ -175,6 +247,37 @@ fn attack_105_107_108_109_110_each_line_of_the_table_refuses_what_it_is_about() 
             assert_eq!(said(&tree(&reach, &format!("      allow: [{other}]\n"))).0, refused, "{}", reach.text);
         }
     }
+}
+
+/// What others reach, but not so.
+fn fine_beside() -> Vec<Reach> {
+    vec![
+        routes(
+            "VirtualService",
+            "",
+            "",
+            "hosts: [aside, aside.shop, aside.shop.svc.cluster.local], http: [{route: [{destination: {host: aside}}]}]",
+        ),
+        routes(
+            "VirtualService",
+            "",
+            "",
+            "hosts: ['*.example.org'], exportTo: [.], http: [{route: [{destination: {host: aside}}]}]",
+        ),
+        routes(
+            "VirtualService",
+            "",
+            "",
+            "hosts: ['*.example.org'], gateways: [edge/public], http: [{route: [{destination: {host: aside}}]}]",
+        ),
+        volume(
+            "",
+            "projected: {sources: [{serviceAccountToken: {path: token}}, {configMap: {name: x, optional: true}}]}",
+        ),
+        volume("", "csi: {driver: secrets.example.org, volumeAttributes: {secretProviderClass: x}}"),
+        pods("", "", &keeping("namespaces: [shop]"), ""),
+        pods("", "", "priorityClassName: high, ", ""),
+    ]
 }
 
 #[test]
@@ -216,7 +319,7 @@ fn what_reaches_nothing_is_fine_however_it_is_written() {
             ),
         ),
     ];
-    for reach in fine {
+    for reach in fine.into_iter().chain(fine_beside()) {
         assert_eq!(said(&tree(&reach, "      allow: []\n")), (vec![], vec![]), "{}", reach.text);
     }
 }

@@ -4,6 +4,7 @@
 //! wrong with it, and touches no other. Only a true conflict between two rollouts that may both be there rejects both.
 
 mod conflict;
+mod hostnames;
 mod misnamed;
 mod roots;
 mod router;
@@ -288,7 +289,9 @@ impl Judged {
         self.target = case.target().map(|item| item.object.reference().clone());
         self.route = route(&self.id, &raw.spec);
         self.copies = check::copies(&case);
-        if let Some((name, tenant)) = policy.and_then(|policy| policy.tenant_of(&self.path)) {
+        if let Some((policy, (name, tenant))) = policy.and_then(|policy| Some((policy, policy.tenant_of(&self.path)?)))
+        {
+            findings.errors.extend(hostnames::check(&items, policy, name, tenant));
             findings.errors.extend(roots::check(&items, name, tenant));
             self.roots = roots::own(&items, tenant);
         }

@@ -161,6 +161,9 @@ fn find<'n>(node: &'n Node, path: &[&str], found: &mut dyn FnMut(&'n Node)) {
 
 /// Whether a text is one that a pattern means.
 fn fits(pattern: &str, text: &str) -> bool {
+    if let Some(others) = pattern.strip_prefix('!') {
+        return !fits(others, text);
+    }
     pattern.split('|').any(|one| match (one.strip_prefix('*'), one.strip_suffix('*')) {
         (Some(_), Some(_)) => text.contains(one.trim_matches('*')),
         (Some(end), None) => text.ends_with(end),
@@ -178,6 +181,7 @@ fn is_odd(row: &Row, node: &Node, own: &Namespace) -> bool {
         Content::Scalar(Value::Bool(_) | Value::Number(_)) if is_name => return false,
         Content::Scalar(Value::String(text)) => text.clone(),
         Content::Scalar(value) => value.to_string(),
+        Content::Map(_) if row.fine == ["@private"] => return is_public(node),
         Content::List(_) | Content::Map(_) => return row.fine.is_empty(),
     };
     !row.fine.iter().any(|word| match *word {
@@ -190,11 +194,30 @@ fn is_odd(row: &Row, node: &Node, own: &Namespace) -> bool {
     })
 }
 
+/// Whether a VirtualService is for the mesh, for names of all namespaces, and shown to them all, as it is where it does not say to whom
+/// (https://istio.io/latest/docs/reference/config/networking/virtual-service/).
+fn is_public(spec: &Node) -> bool {
+    let texts = |field: &str| spec.at(field).map(Node::items).unwrap_or_default().iter().filter_map(Node::text);
+    let is_for_mesh = texts("/gateways").next().is_none() || texts("/gateways").any(|gateway| gateway == "mesh");
+    is_for_mesh && texts("/exportTo").next().is_none() && texts("/hosts").any(|host| host.contains('*'))
+}
+
+/// Whether a name is that of a Service of the namespace, as the cluster's DNS has it.
+pub fn is_inside(name: &str, own: &Namespace) -> bool {
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    let mut rest = name.split('.').skip(1);
+    !name.contains('.') || (rest.next() == Some(own.as_str()) && rest.next().is_none_or(|label| label == "svc"))
+}
+
 /// Whether a name is that of a Service or pod of another namespace, or of what runs beside whoever asks for it.
 fn is_foreign(name: &str, own: &Namespace) -> bool {
     let name = name.trim_end_matches('.').to_ascii_lowercase();
     let inside = name.strip_suffix(".cluster.local").unwrap_or(&name);
     let labels: Vec<&str> = inside.rsplit('.').collect();
+    // No name, but an address; some proxies take it for one.
+    if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+        return true;
+    }
     match labels.iter().position(|label| matches!(*label, "svc" | "pod")) {
         Some(0) => labels.get(1) != Some(&own.as_str()),
         // NAME.NAMESPACE.svc. and the domain of a cluster that is called otherwise.
@@ -227,7 +250,7 @@ mod tests {
         }
         for [kinds, _, fine, who, what] in lines() {
             assert!(kinds.split(' ').all(|name| !kinds_of(name).is_empty()), "{kinds}");
-            let words = ["@namespace", "@name", "@service", "@secret", "@local"];
+            let words = ["@namespace", "@name", "@service", "@secret", "@local", "@private"];
             assert!(fine.split(' ').all(|word| !word.starts_with('@') || words.contains(&word)), "{fine}");
             assert!(!who.is_empty() && !what.is_empty(), "{kinds}");
         }
@@ -247,6 +270,9 @@ mod tests {
             ("*", "", true),
             ("\"\"", "", true),
             ("\"\"", "x", false),
+            ("!system-*", "high", true),
+            ("!system-*", "system-node-critical", false),
+            ("!a|b", "b", false),
         ] {
             assert_eq!(fits(pattern, text), fit, "{pattern} {text}");
         }
@@ -285,6 +311,9 @@ mod tests {
             ("*.blog.svc.cluster.local", true),
             ("*.cluster.local", true),
             ("localhost", true),
+            ("169.254.169.254", true),
+            ("127.1", true),
+            ("1.example.org", false),
             ("a.localhost", true),
         ] {
             assert_eq!(is_foreign(name, &own), foreign, "{name}");

@@ -38,7 +38,8 @@ pub struct Tenant {
     /// The cluster that its rollouts run on: one, by its name in the installation.
     #[schemars(extend("minItems" = 1, "maxItems" = 1))]
     pub clusters: Vec<ClusterName>,
-    /// The hosts that its rollouts may take for themselves, by an HTTPProxy that is a root. A host belongs to one tenant.
+    /// The hosts that its rollouts may answer for, by an HTTPProxy that is a root, and as soon as any tenant has some by any route. A host belongs
+    /// to one tenant.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub hosts: BTreeSet<Hostname>,
     /// Who may decide: accounts by their names on the Git host, and teams such as `"@acme/shop"`; where no host with an API is named, people
@@ -68,12 +69,14 @@ pub struct Tenant {
 pub enum Permission {
     /// Directories of the node, mounted by pods.
     HostPath,
-    /// Configuration for the proxy of all, and addresses that it asks, by annotations of an Ingress.
+    /// What else pods mount by themselves, beyond the restricted profile of the Pod Security Standards: file servers and disks.
+    Volumes,
+    /// Configuration for the proxy of all, and addresses that it asks, by annotations of an Ingress, or by an HTTPProxy.
     Snippets,
     /// Addresses that the cluster takes for a Service.
     #[serde(rename = "externalIPs")]
     ExternalIps,
-    /// A role at the cloud's provider, by annotations of a ServiceAccount or of pods.
+    /// A role at the cloud's provider, by annotations of a ServiceAccount or of pods, or by what their volumes hold.
     CloudIdentity,
     /// Pods beyond the baseline of the Pod Security Standards, but for directories of the node.
     Privileged,
@@ -83,14 +86,22 @@ pub enum Permission {
 
 impl Permission {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::HostPath, Self::Snippets, Self::ExternalIps, Self::CloudIdentity, Self::Privileged, Self::Triggers];
+    pub const ALL: [Self; 7] = [
+        Self::HostPath,
+        Self::Volumes,
+        Self::Snippets,
+        Self::ExternalIps,
+        Self::CloudIdentity,
+        Self::Privileged,
+        Self::Triggers,
+    ];
 
     /// As the policy has it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::HostPath => "hostPath",
+            Self::Volumes => "volumes",
             Self::Snippets => "snippets",
             Self::ExternalIps => "externalIPs",
             Self::CloudIdentity => "cloudIdentity",
