@@ -28,11 +28,11 @@ struct PageMeta {
 }
 
 impl Watch {
-    /// Lists everything, with the resourceVersion of the list. A page that is too long is asked for in halves.
+    /// Lists everything, with the resourceVersion of the list. A page that is too long is asked for in halves. All together may take no more than
+    /// [`Watch::room`].
     pub(super) async fn list(&mut self) -> Result<(Vec<Object>, String), Failure> {
-        let lists = self.lists.clone();
-        let _turn = lists.acquire().await;
         let (mut items, mut next) = (Vec::new(), String::new());
+        self.kept = 0;
         loop {
             let page = match self.page_of(&next).await {
                 Err(failure) if failure.is_too_long() && self.page > 1 => {
@@ -41,7 +41,12 @@ impl Watch {
                 }
                 page => page?,
             };
-            items.extend(page.items.unwrap_or_default());
+            let page_items = page.items.unwrap_or_default();
+            self.kept += page_items.iter().map(|item| size(item.value())).sum::<usize>();
+            if self.kept > self.room {
+                return Err(Failure::TooLong(format!("its objects take more than {} MiB", self.room >> 20)));
+            }
+            items.extend(page_items);
             if page.metadata.next.is_empty() {
                 // Perhaps what was large is gone when everything is listed again.
                 self.page = PAGE.min(self.page * 2);
@@ -67,11 +72,25 @@ impl Watch {
         if !next.is_empty() {
             query.push(("continue", next));
         }
+        // What stops everything is read before all else.
+        let _turn = if self.only.is_none() { Some(self.lists.acquire().await) } else { None };
         let text = self.cluster.text(request::get(&path, &query)).await?;
         let page = PageOf(self).deserialize(&mut serde_json::Deserializer::from_str(&text));
         page.map_err(|error| no_list(&error.to_string()))
             .and_then(|page| if page.items.is_some() { Ok(page) } else { Err(no_list("it has no items")) })
     }
+}
+
+/// About how much memory a value takes.
+pub(super) fn size(value: &Value) -> usize {
+    const OF_ITS_OWN: usize = 32;
+    OF_ITS_OWN
+        + match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+            Value::String(text) => text.len(),
+            Value::Array(items) => items.iter().map(size).sum(),
+            Value::Object(fields) => fields.iter().map(|(key, value)| OF_ITS_OWN + key.len() + size(value)).sum(),
+        }
 }
 
 fn no_list(why: &str) -> Failure {

@@ -20,6 +20,9 @@ pub(super) struct Asked {
     pub(super) body: Value,
 }
 
+/// No code: the next answer takes its time.
+const LATE: u16 = 0;
+
 /// A fake API server.
 #[derive(Clone, Default)]
 pub(super) struct Fake {
@@ -41,6 +44,11 @@ impl Fake {
     pub(super) fn then(self, code: u16, text: &str) -> Self {
         self.answers.lock().unwrap().push_back((code, text.to_owned()));
         self
+    }
+
+    /// Then takes a minute for the next answer.
+    pub(super) fn late(self) -> Self {
+        self.then(LATE, "")
     }
 
     /// What was asked since the connection was made.
@@ -65,7 +73,11 @@ impl Fake {
             media: media.to_owned(),
             body: if bytes.is_empty() { Value::Null } else { serde_json::from_slice(&bytes).unwrap() },
         });
-        let next = self.answers.lock().unwrap().pop_front();
+        let mut next = self.answers.lock().unwrap().pop_front();
+        if next.as_ref().is_some_and(|(code, _)| *code == LATE) {
+            tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+            next = self.answers.lock().unwrap().pop_front();
+        }
         let (code, text) = next.unwrap_or_else(|| (500, format!("unexpected {} {}", parts.method, parts.uri)));
         Ok(Response::builder().status(code).body(Body::from(text.into_bytes())).unwrap())
     }

@@ -81,21 +81,35 @@ pub fn print(gaps: &[Unobserved]) -> String {
     kept(gaps.to_vec()).iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
 
-/// At most [`KEPT`] of them. Where there are more, those of kinds count for their namespaces, then all for everybody, and then the newest:
-/// time that was observed may count as if it was not, but as little as can be the other way round.
+/// At most [`KEPT`] of them. Where there are more, those of kinds count for their namespaces, then all of the namespaces that have most are one, and
+/// then the newest: time that was observed may count as if it was not, for whom that is about, but as little as can be the other way round.
 #[must_use]
 pub fn kept(gaps: Vec<Unobserved>) -> Vec<Unobserved> {
-    let wider: [fn(UnobservedScope) -> Option<UnobservedScope>; 2] =
-        [|scope| Some(UnobservedScope { kind: None, ..scope }), |_| None];
+    let widened = |gap: Unobserved| {
+        let of = gap.of.map(|scope| UnobservedScope { kind: None, ..scope });
+        Unobserved { of, ..gap }
+    };
     let mut gaps = merged(gaps);
-    for widen in wider {
-        if gaps.len() > KEPT {
-            gaps = merged(gaps.into_iter().map(|gap| Unobserved { of: gap.of.and_then(widen), ..gap }).collect());
-        }
+    if gaps.len() > KEPT {
+        gaps = merged(gaps.into_iter().map(widened).collect());
+    }
+    while gaps.len() > KEPT
+        && let Some(most) = most(&gaps)
+    {
+        let (its, others): (Vec<_>, Vec<_>) = gaps.into_iter().partition(|gap| gap.of.as_ref() == Some(&most));
+        let whole = its.into_iter().reduce(|all, gap| Unobserved { to: all.to.max(gap.to), ..all });
+        gaps = merged(others.into_iter().chain(whole).collect());
     }
     let old = gaps.len().saturating_sub(KEPT);
     gaps.drain(..old);
     gaps
+}
+
+/// What most of them are about, if that is more than one.
+fn most(gaps: &[Unobserved]) -> Option<UnobservedScope> {
+    let count = |scope: &UnobservedScope| gaps.iter().filter(|gap| gap.of.as_ref() == Some(scope)).count();
+    let scopes = gaps.iter().filter_map(|gap| gap.of.as_ref());
+    scopes.map(|scope| (count(scope), scope)).max().filter(|(count, _)| *count > 1).map(|(_, scope)| scope.clone())
 }
 
 /// The same, as far as they are over: a clock that ran ahead has left others, which would count until the calendar has passed them.
@@ -139,7 +153,13 @@ mod tests {
         let outage = spans(0, "");
         let kinds = (1..=40).map(|minute| spans(minute, if minute % 2 == 0 { "@shop/Pod" } else { "@shop/Job" }));
         let all = parse(&[outage.clone()].into_iter().chain(kinds).collect::<Vec<_>>().join(" "));
-        assert_eq!(kept(all.clone()).len(), KEPT, "the newest, where nothing else helps");
+        // Whose gaps are many has one long one, and nobody else has it.
+        let hull = "2026-03-01T12:01:00Z/2026-03-01T12:40:30Z@shop";
+        let other = spans(7, "@blog/Pod");
+        let more: Vec<Unobserved> = all.iter().cloned().chain(parse(&other)).collect();
+        assert_eq!(print(&more), [&outage, hull, "2026-03-01T12:07:00Z/2026-03-01T12:07:30Z@blog"].join(" "));
+        let everybody = (0..40).map(|minute| spans(minute, "")).collect::<Vec<_>>().join(" ");
+        assert_eq!(kept(parse(&everybody)).len(), KEPT, "the newest, where nothing else helps");
         let one = |minute: i64, kind: Kind| {
             let gap = parse(&spans(minute, "@shop/Pod"))[0].clone();
             Unobserved { of: gap.of.map(|scope| UnobservedScope { kind: Some(kind), ..scope }), ..gap }

@@ -13,7 +13,7 @@ use super::brake::{self, BRAKE, BrakeSight};
 use super::chance::random;
 use super::client::Cluster;
 use super::failure::Failure;
-use super::list::PAGE;
+use super::list::{self, PAGE};
 use super::store::{Change, Observed, Sight, Space};
 use super::{request, trim};
 use crate::manifest::ids::Namespace;
@@ -31,6 +31,9 @@ use tokio::time::{Instant, sleep};
 
 /// How many lists may run at once.
 const LISTS: usize = 16;
+/// The most memory that is taken for the objects of a kind in a namespace, in bytes: beyond it the kind cannot be read there, and who needs it
+/// holds, so that nobody fills what all have.
+const ROOM: usize = 64 << 20;
 /// The shortest pause before asking again. Doubled each time.
 const PAUSE: Duration = Duration::from_millis(100);
 /// A watch that is not open for longer than this is lost.
@@ -63,7 +66,9 @@ impl Watches {
         let mut watch = |kind, namespace: &Namespace, only, space: &Arc<Mutex<Space>>| {
             let (cluster, namespace, space) = (cluster.clone(), namespace.clone(), space.clone());
             let (notify, lists) = (notify.clone(), lists.clone());
-            tasks.spawn(Watch { cluster, kind, namespace, only, space, notify, lists, page: PAGE, tries: 0 }.follow());
+            let (page, room) = (PAGE, ROOM);
+            let watch = Watch { cluster, kind, namespace, only, space, notify, lists, page, room, kept: 0, tries: 0 };
+            tasks.spawn(watch.follow());
         };
         let home = Arc::new(Mutex::new(Space::new(cluster.uid(), &BTreeSet::from([Kind::ConfigMap]))));
         watch(Kind::ConfigMap, cluster.home(), Some(BRAKE), &home);
@@ -129,12 +134,16 @@ pub(super) struct Watch {
     pub(super) kind: Kind,
     pub(super) namespace: Namespace,
     /// Only the object of this name.
-    only: Option<&'static str>,
+    pub(super) only: Option<&'static str>,
     space: Arc<Mutex<Space>>,
     notify: Arc<Notify>,
     pub(super) lists: Arc<Semaphore>,
     /// How many objects a page of a list has now.
     pub(super) page: usize,
+    /// How much memory its objects may take.
+    pub(super) room: usize,
+    /// How much they have taken, and all news since the last list.
+    pub(super) kept: usize,
     /// How often it was tried since something last came of it.
     tries: u32,
 }
@@ -149,9 +158,11 @@ enum Next {
 
 impl Watch {
     async fn follow(mut self) {
-        let mut contact = Instant::now();
+        let (mut contact, mut is_open) = (Instant::now(), false);
         loop {
-            match self.list().await {
+            let listed = if is_open { self.list_again(contact).await } else { self.list().await };
+            is_open = listed.is_ok();
+            match listed {
                 Ok((items, version)) => {
                     contact = Instant::now();
                     // A list that works is a sign of life, but not yet that watches work too.
@@ -163,6 +174,23 @@ impl Watch {
                 }
                 Err(failure) => self.pause(&failure, contact).await,
             }
+        }
+    }
+
+    /// Lists once a watch is over: while that takes its time nothing is seen.
+    async fn list_again(&mut self, contact: Instant) -> Result<(Vec<Object>, String), Failure> {
+        let (space, notify, kind) = (self.space.clone(), self.notify.clone(), self.kind);
+        let notice = async move {
+            sleep(NOTICED).await;
+            let sight = Sight::Lost { since: contact, why: "it is listed again".to_owned() };
+            if lock(&space).see(kind, sight) == Change::Yes {
+                notify.notify_one();
+            }
+            std::future::pending().await
+        };
+        tokio::select! {
+            listed = self.list() => listed,
+            never = notice => never,
         }
     }
 
@@ -202,7 +230,10 @@ impl Watch {
     ) -> Next {
         while let Some(event) = stream.next().await {
             let reached = match event {
-                Ok(WatchEvent::Added(value) | WatchEvent::Modified(value)) => self.take(value, Space::put),
+                Ok(WatchEvent::Added(value) | WatchEvent::Modified(value)) => {
+                    self.kept += list::size(&value);
+                    self.take(value, Space::put)
+                }
                 Ok(WatchEvent::Deleted(value)) => self.take(value, |space, object| space.remove(&object)),
                 Ok(WatchEvent::Bookmark(bookmark)) => Some(bookmark.metadata.resource_version),
                 Ok(WatchEvent::Error(status)) => {
@@ -215,7 +246,9 @@ impl Watch {
                     return Next::Resume(version);
                 }
             };
-            let Some(reached) = reached.filter(|reached| !reached.is_empty()) else { return Next::List };
+            // Older states are in what was kept: a list tells how much there is.
+            let reached = reached.filter(|reached| !reached.is_empty() && self.kept <= self.room);
+            let Some(reached) = reached else { return Next::List };
             version = reached;
             *contact = Instant::now();
             self.tries = 0;
@@ -338,6 +371,8 @@ mod tests {
             notify: notify.clone(),
             lists: Arc::new(Semaphore::new(1)),
             page: PAGE,
+            room: ROOM,
+            kept: 0,
             tries: 0,
         };
         let look = async {
@@ -398,6 +433,44 @@ mod tests {
         let limit =
             |line: &String| line.split_once("limit=").map(|(_, rest)| rest.split('&').next().unwrap().to_owned());
         assert_eq!(asked.iter().filter_map(limit).collect::<Vec<_>>(), ["200", "100", "100"], "{asked:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn attack_56_while_it_is_listed_again_nothing_is_seen() {
+        let gone = json!({"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"});
+        let fake = Fake::answering([page(&[config("a", "1")], "5", "")])
+            .then(200, &event("ERROR", &gone))
+            .late()
+            .then(200, &page(&[config("b", "7")], "8", "").1.to_string())
+            .then(200, "");
+        let lost = std::cell::Cell::new(false);
+        follow(&fake, |observed| {
+            let is_lost = matches!(&observed, Observed::Lost { why, .. } if why == "ConfigMap: it is listed again");
+            lost.set(lost.get() || is_lost);
+            is_ready_with(&observed, &["b"])
+        })
+        .await;
+        assert!(lost.get());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn attack_113_more_than_there_is_room_for_is_not_kept_and_the_kind_cannot_be_read() {
+        let large = |n: usize| json!({"metadata": {"name": format!("large-{n}")}, "data": {"x": "x".repeat(1 << 20)}});
+        let pages = |from: usize| (from..from + 10).map(large).collect::<Vec<_>>();
+        let mut fake = Fake::default();
+        for n in 0..7 {
+            fake = fake.then(200, &page(&pages(n * 10), "", "more").1.to_string());
+        }
+        let fake = fake.then(200, &page(&[config("a", "1")], "9", "").1.to_string()).then(200, "");
+        let refused = std::cell::Cell::new(false);
+        follow(&fake, |observed| {
+            if let Observed::NotYet { why } = &observed {
+                refused.set(refused.get() || why == "ConfigMap: its objects take more than 64 MiB");
+            }
+            is_ready_with(&observed, &["a"])
+        })
+        .await;
+        assert!(refused.get());
     }
 
     #[tokio::test(start_paused = true)]
