@@ -1,15 +1,20 @@
 //! What main changes in the middle of a run that makes no new version: the run takes it along (requirement C-6).
 
+use super::adopt::{self, Reply};
 use super::back::Superseding;
 use super::direct::{self, Change};
 use super::draft::Draft;
 use super::entry;
 use super::procedure::{self, Step};
-use super::report::Wait;
+use super::report::{Reason, Wait};
 use crate::manifest::desired::{By, Plan, Rollout, Set};
+use crate::manifest::object::ObjectRef;
+use crate::manifest::scaler;
 use crate::record::posture::Directly;
 use crate::record::state::{Along, Route, Run, SetSource};
 use crate::rules::{Rule, holds};
+use crate::workload::inplace::{self, Rendered};
+use std::collections::BTreeMap;
 
 /// What main has changed directly since a run by that plan `began` with a version; none if it wants another one.
 #[must_use]
@@ -17,8 +22,14 @@ pub fn since(plan: &Plan, began: &Set, wanted: &Rollout) -> Option<Directly> {
     // Pods of a set that both versions share are made new by their places: with another size others would be than those that the record lets.
     let is_shared = plan.traffic.as_ref().is_some_and(|traffic| traffic.router.by() == By::Partition);
     let same = holds(Rule::Along) && wanted.plan.target == plan.target && !is_shared;
-    let is_direct = same && direct::change(plan, began, &wanted.set) != Change::Version;
+    let is_direct = same && !lowers(began, &wanted.set) && direct::change(plan, began, &wanted.set) != Change::Version;
     is_direct.then(|| direct::since(plan, began, &wanted.set)).flatten()
+}
+
+/// Whether an autoscaler would leave fewer pods than it does: those are what a step and the way back may need.
+fn lowers(began: &Set, wanted: &Set) -> bool {
+    let both = wanted.objects.iter().filter_map(|(name, now)| Some((began.objects.get(name)?, now)));
+    both.map(|(before, now)| (scaler::most(before), scaler::most(now))).any(|(before, now)| now < before)
 }
 
 /// Whether a run brings what main wants, be it with another size or label.
@@ -44,7 +55,8 @@ pub enum TakenAlong {
 }
 
 /// Takes it along at the step that the run stands on, if it stands on one: both roles have it as far as it is theirs. Where the run stands,
-/// what it is called, what people have said of it and its clocks stay. From *promote* on it waits for the end of the run.
+/// what it is called, what people have said of it and its clocks stay. From *promote* on it waits for the end of the run, and as long as the API
+/// server does not take it no version is to blame.
 pub fn take(draft: &mut Draft<'_>, plan: &Plan, run: &Run, at: Option<&Step>) -> TakenAlong {
     if at.is_some_and(|step| Superseding::at(step) == Superseding::Waits) {
         return TakenAlong::Nothing;
@@ -55,17 +67,37 @@ pub fn take(draft: &mut Draft<'_>, plan: &Plan, run: &Run, at: Option<&Step>) ->
     if !waits.is_empty() {
         return TakenAlong::Barred(waits);
     }
-    let Some(promoted) = draft.state.promoted.as_mut() else { return TakenAlong::Nothing };
+    let (state, as_it_is) = (draft.state.clone(), rendered(draft, plan));
+    record(draft, plan, run, wanted, changed, at);
+    let waits = refused(draft, plan, &as_it_is);
+    if !waits.is_empty() {
+        draft.state = state;
+        return TakenAlong::Barred(waits);
+    }
+    draft.note("applied directly");
+    draft.wake(draft.now());
+    TakenAlong::Recorded
+}
+
+fn record(
+    draft: &mut Draft<'_>,
+    plan: &Plan,
+    run: &Run,
+    Rollout { set, path, .. }: &Rollout,
+    changed: Directly,
+    at: Option<&Step>,
+) {
+    let Some(promoted) = draft.state.promoted.as_mut() else { return };
     let before = run.along.as_ref().map_or_else(|| promoted.directly.clone(), |along| along.before.clone());
     promoted.directly.clone_from(&before);
     for (object, fields) in changed {
         promoted.directly.entry(object).or_default().extend(fields);
     }
-    let source = SetSource { commit: draft.input.main.clone(), path: wanted.path.clone() };
-    let began = run.began().clone();
-    let along = (began != wanted.set.id).then_some(Along { began, source, before });
-    draft.state.deletions.renamed(&run.to, &wanted.set.id);
-    let run = Run { to: wanted.set.id.clone(), along, ..run.clone() };
+    let source = SetSource { commit: draft.input.main.clone(), path: path.clone() };
+    let (began, revision) = (run.began().clone(), set.revision.clone());
+    let along = (began != set.id).then_some(Along { began, revision, source, before });
+    draft.state.deletions.renamed(&run.to, &set.id);
+    let run = Run { to: set.id.clone(), along, ..run.clone() };
     draft.state.run = Some(run.clone());
     let roles = draft.roles(&run);
     let step =
@@ -79,7 +111,44 @@ pub fn take(draft: &mut Draft<'_>, plan: &Plan, run: &Run, at: Option<&Step>) ->
         }
         (None, None) => {}
     }
-    draft.note("applied directly");
-    draft.wake(draft.now());
-    TakenAlong::Recorded
+}
+
+/// What the record lets there be; nothing where that cannot be told.
+fn rendered(draft: &Draft<'_>, plan: &Plan) -> BTreeMap<ObjectRef, Rendered> {
+    let context = draft.context(plan, None, None);
+    draft.posture().and_then(|posture| inplace::render(posture, &context.facts()).ok()).unwrap_or_default()
+}
+
+/// Asks the API server what it says to that, as it is asked before the first step of a run: what it refuses would be held against the version,
+/// and could not be taken back either.
+fn refused(draft: &mut Draft<'_>, plan: &Plan, before: &BTreeMap<ObjectRef, Rendered>) -> Vec<Wait> {
+    let (mut waits, mut needs, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
+    let context = draft.context(plan, None, None);
+    let all = rendered(draft, plan);
+    let changed = all.iter().filter(|(name, now)| before.get(*name).is_none_or(|before| before.object != now.object));
+    for (_, Rendered { object, role, .. }) in changed {
+        match adopt::ask(&context, object, *role) {
+            Reply::Allowed(_) => {}
+            Reply::Asked(need) => needs.push(need),
+            Reply::Wait(wait) => waits.push(wait),
+            Reply::Refused(why) => refusals.push(why),
+        }
+    }
+    if !refusals.is_empty() {
+        let why = format!("what main changed in the middle of the run is refused: {}", refusals.join("; "));
+        waits.push(Wait::new(Reason::HeldBack, why).act("mend on main what the message names"));
+    }
+    if !needs.is_empty() {
+        waits.push(Wait::new(Reason::Evidence, format!("{} server-side dry runs are on their way", needs.len())));
+    }
+    draft.needs.extend(needs);
+    waits
+}
+
+/// Tells why nothing is taken along, as far as nobody has told it.
+pub fn tell(draft: &mut Draft<'_>, taken: TakenAlong) {
+    if let TakenAlong::Barred(waits) = taken {
+        let untold: Vec<Wait> = waits.into_iter().filter(|wait| !draft.waits.contains(wait)).collect();
+        draft.waits.extend(untold);
+    }
 }

@@ -73,8 +73,11 @@ pub fn since(plan: &Plan, old: &Set, new: &Set) -> Option<Directly> {
             (false, None) if reference.kind == Kind::ConfigMap => Vec::new(),
             (false, None) => continue,
         };
-        let pointers = own.into_iter().map(str::to_owned).chain([before, now].into_iter().flat_map(marks));
-        let differs = pointers.filter(|pointer| before.at(pointer) != now.at(pointer));
+        let has_changed = |pointer: &String| before.at(pointer) != now.at(pointer);
+        // Two bounds, of which one says what the other may be, go together.
+        let own: Vec<String> = own.into_iter().map(str::to_owned).collect();
+        let own = if own.iter().any(has_changed) { own } else { Vec::new() };
+        let differs = own.into_iter().chain([before, now].into_iter().flat_map(marks).filter(has_changed));
         let fields: BTreeMap<String, Value> = differs
             .map(|pointer| {
                 let value = now.at(&pointer).cloned().unwrap_or_default();

@@ -45,11 +45,14 @@ pub fn start(draft: &mut Draft<'_>, plan: &Arc<Plan>, run: &Run, steps: &[Step])
     if draft.unread.is_some() {
         return;
     }
-    match along::take(draft, plan, run, None) {
-        TakenAlong::Recorded => return,
-        // The gates of the first step tell it.
-        TakenAlong::Nothing | TakenAlong::Barred(_) => {}
+    let taken = along::take(draft, plan, run, None);
+    if taken != TakenAlong::Recorded {
+        begin(draft, plan, run, steps);
+        along::tell(draft, taken);
     }
+}
+
+fn begin(draft: &mut Draft<'_>, plan: &Arc<Plan>, run: &Run, steps: &[Step]) {
     let Some(first) = steps.first() else { return };
     let mut waits = gates(draft, plan, run, first);
     // What goes back to a version of before waits for nobody else's.
@@ -223,7 +226,7 @@ fn gates(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step) -> Vec<Wait
     if run.held {
         let act = format!("tidegate resume {}", draft.input.id);
         let by_a_person = || format!("run {} is held by a person's word", run.id);
-        let past = history::unmeasured(&draft.state, &run.revision);
+        let past = history::unmeasured(&draft.state, (&run.to, &run.revision));
         let why = past.map_or_else(by_a_person, |past| {
             format!("run {} brought the same and went back unmeasured: {}", past.run, past.why)
         });

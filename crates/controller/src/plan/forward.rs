@@ -68,18 +68,14 @@ pub fn forward(draft: &mut Draft<'_>) {
     if draft.unread.is_some() {
         return;
     }
-    let barred = match along::take(draft, &plan, &run, Some(step)) {
-        TakenAlong::Recorded => {
-            draft.waits.extend(seen.converged.drifted.into_iter().chain(seen.converged.waits));
-            tell_gates(draft, &plan, &run, steps.get(at + 1));
-            return;
-        }
-        TakenAlong::Nothing => Vec::new(),
-        TakenAlong::Barred(waits) => waits,
-    };
+    let taken = along::take(draft, &plan, &run, Some(step));
+    if taken == TakenAlong::Recorded {
+        draft.waits.extend(seen.converged.drifted.into_iter().chain(seen.converged.waits));
+        tell_gates(draft, &plan, &run, steps.get(at + 1));
+        return;
+    }
     go_on(draft, &plan, &run, &steps, at, &position, seen);
-    let untold: Vec<Wait> = barred.into_iter().filter(|wait| !draft.waits.contains(wait)).collect();
-    draft.waits.extend(untold);
+    along::tell(draft, taken);
 }
 
 /// Looks at the step that a run stands on, and at the Job before the next.

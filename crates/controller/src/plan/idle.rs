@@ -246,7 +246,7 @@ pub fn open(draft: &mut Draft<'_>, plan: &Plan, set: &Set, route: Route) {
         baseline: std::collections::BTreeMap::new(),
         skipped: None,
         approved: Vec::new(),
-        held: route != Route::Rollback && history::unmeasured(&draft.state, &set.revision).is_some(),
+        held: route != Route::Rollback && history::unmeasured(&draft.state, (&set.id, &set.revision)).is_some(),
         denied: false,
         unkept: false,
         rule: proof::rule(draft),

@@ -250,8 +250,8 @@ fn toward_posture(draft: &Draft<'_>) -> Vec<Action> {
         Phase::Reverting { position, .. } if position.step.as_str() == "retire" => back::RETIRING,
         Phase::Reverting { .. } | Phase::Terminating { .. } | Phase::Unknown(_) => return Vec::new(),
         // Nothing of the run is there; what main has changed directly is what serves.
-        Phase::Waiting { at: None, .. } if !posture.stable.directly.is_empty() => Manner::AT_REST,
-        Phase::Waiting { at: None, .. } => return Vec::new(),
+        // Nothing of the run is there yet: what serves is kept as at rest.
+        Phase::Waiting { at: None, .. } => Manner::AT_REST,
         Phase::Waiting { at: Some(position), .. }
         | Phase::Progressing(position)
         | Phase::WaitingPromotion { at: position, .. }

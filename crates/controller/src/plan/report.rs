@@ -120,7 +120,7 @@ reasons! {
     TooManyDeletions: "approvers", "More objects would be deleted than the policy allows, or than a person has let go; people are asked whether they may.", "look at what would be deleted; if it is meant, merge the request that asks for it, or: tidegate delete ROLLOUT; or raise limits.maxDeletions in tidegate.yaml; after a no: tidegate resume ROLLOUT";
     ReferenceMissing: "the team", "The pods refer to something that is neither among the manifests nor in the cluster.", "add what the message names, to the manifests or in the cluster; it goes on by itself";
     StillReferenced: "the team", "Something that stays still uses what would go with a version; it goes once nothing does.", "take it out of what the message names, or point that elsewhere";
-    HeldBack: "the team", "A change of the target's autoscaler waits for the next promotion, as the layout `primary` has it.", "push the next version, be it another annotation of the pods";
+    HeldBack: "the team", "A change that makes no version waits: of the target's autoscaler for the next promotion, as the layout `primary` has it, or in the middle of a run, as the API server does not take it.", "what the message says: push the next version, be it another annotation of the pods, or mend the change";
     OnCandidate: "the team", "Stable was not ready at promotion; the healthy candidate serves. Retry or abort.", "tidegate retry ROLLOUT, or: tidegate abort ROLLOUT";
     Retrying: "tidegate", "A request failed for a reason that says nothing about the version; it is tried again.", "";
     RetreatBlocked: "operations", "Traffic could not be taken back; it is tried again.", "give tidegate the right that the message names, or take the traffic back by hand: all weight on stable";

@@ -112,10 +112,10 @@ pub fn retreat(context: &Context<'_>, run: &Run, old: &Role, why: &str) -> Retre
     }
     out.actions.extend(kept.keys().filter_map(|reference| mark_kept(context, reference, run, &mark)));
     let unread = |reference: &ObjectRef| unread::why(context.live, reference.kind);
-    let is_unread = stable.keys().chain(kept.keys()).chain(&routes).any(|reference| unread(reference).is_some());
-    // Whose pods are whose is the split there.
-    let is_unread =
-        is_unread || exposure::shared_set(context).is_some() && unread::why(context.live, Kind::Pod).is_some();
+    // Of a workload that both roles share it is the split whose pods are whose.
+    let pods = exposure::shared_set(context).map(|_| Kind::Pod);
+    let kinds = stable.keys().chain(kept.keys()).chain(&routes).map(|reference| reference.kind).chain(pods);
+    let is_unread = kinds.into_iter().any(|kind| unread::why(context.live, kind).is_some());
     out.waits.extend(routes.iter().filter_map(|route| {
         let why = format!("{route} cannot be read: {}", unread(route)?);
         Some(Wait::new(Reason::RetreatBlocked, why))

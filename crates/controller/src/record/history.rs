@@ -72,7 +72,13 @@ fn trim(history: &mut Vec<PastRun>) {
 pub fn end_run(state: &mut RolloutState, outcome: Outcome, why: &str, now: Time) {
     let Some(run) = state.run.take() else { return };
     match outcome {
-        Outcome::Failed | Outcome::Aborted => refuse(state, run.revision.clone(), run.id.clone(), outcome, why, now),
+        Outcome::Failed | Outcome::Aborted => {
+            // What main wants by now is refused as well, whatever other runs come before it is wanted again.
+            let revisions = [Some(&run.revision), run.along.as_ref().map(|along| &along.revision)];
+            for revision in revisions.into_iter().flatten() {
+                refuse(state, revision.clone(), run.id.clone(), outcome, why, now);
+            }
+        }
         // What a rollback leaves is the run before it, refused by whoever starts the rollback.
         Outcome::Promoted | Outcome::Reverted | Outcome::Superseded | Outcome::Unmeasured | Outcome::RolledBack => {}
     }
@@ -200,10 +206,11 @@ pub fn taken_back(state: &RolloutState) -> Option<&PastRun> {
     state.history.last().filter(|past| went_back(past))
 }
 
-/// The run that brought this revision last and went back unmeasured, if none came since.
+/// The run that brought this version last and went back unmeasured, if none came since; be it by what it took along.
 #[must_use]
-pub fn unmeasured<'a>(state: &'a RolloutState, revision: &Revision) -> Option<&'a PastRun> {
-    state.history.last().filter(|past| past.outcome == Outcome::Unmeasured && past.revision == *revision)
+pub fn unmeasured<'a>(state: &'a RolloutState, (set, revision): (&SetId, &Revision)) -> Option<&'a PastRun> {
+    let is_same = |past: &&PastRun| past.revision == *revision || past.to == *set;
+    state.history.last().filter(|past| past.outcome == Outcome::Unmeasured).filter(is_same)
 }
 
 /// The decisions to delete that were looked at in a run, those that did not count among them.
@@ -231,6 +238,15 @@ mod tests {
     use super::super::fixture::{commit, open, past, plan, revision, run, set, steady, time};
     use super::super::state::Consumed;
     use super::*;
+
+    #[test]
+    fn n_4_what_went_back_unmeasured_is_known_by_all_that_it_brought() {
+        let mut state = steady();
+        state.history.push(past(7, 6, 7, Outcome::Unmeasured));
+        for (of, brought) in [((6, 7), true), ((7, 6), true), ((6, 6), false)] {
+            assert_eq!(unmeasured(&state, (&set(of.0), &revision(of.1))).is_some(), brought, "{of:?}");
+        }
+    }
 
     #[test]
     fn what_can_be_gone_back_to_stays_in_the_history_whatever_fails_meanwhile() {

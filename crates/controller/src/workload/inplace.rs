@@ -7,7 +7,7 @@ use super::layouts::{self, Arranged, LayoutError};
 use super::live::LiveState;
 use super::tracked;
 use crate::manifest::desired::{By, Plan, Set, TargetKind};
-use crate::manifest::ids::{Namespace, ObjectName, SetId};
+use crate::manifest::ids::{Namespace, ObjectName, Percent, SetId};
 use crate::manifest::object::{Kind, Object, ObjectRef, at};
 use crate::manifest::scaler;
 use crate::record::posture::{Directly, Naming, Posture, Role, Size};
@@ -289,6 +289,8 @@ fn led_between(
 fn candidate_size(role: &Role, set: &Set, naming: &Naming, facts: &InPlaceFacts<'_>) -> u32 {
     let declared = layouts::declared_replicas(set, facts.plan);
     match (role.size, facts.plan.traffic.as_ref().map(|t| t.router.by())) {
+        // Where it serves everybody, what was said for load counts, too.
+        (Size::Share(Percent::ALL), Some(By::Pods)) => declared.max(facts.baseline),
         (Size::Share(share), Some(By::Pods)) => replicas::candidate_replicas(facts.baseline, share),
         // Nothing is sized so where the candidate has no workload of its own.
         (Size::Share(share), Some(By::Route | By::Selector | By::Partition) | None) => {

@@ -4,12 +4,13 @@ use super::super::input::Desired;
 use super::super::outlook::{self, Effect, KnownRecord};
 use super::manifests::{CANARY, QUICK, REPLICAS, primary, set, set_with};
 use super::scaled::{between, copied, own, scaled};
-use super::world::{Pods, World};
+use super::world::{LABEL, Pods, World};
+use crate::manifest::decision::DecisionAction;
 use crate::manifest::desired::{Set, Suspend};
 use crate::manifest::object::Kind;
 use crate::record::state::{Outcome, Phase, RolloutState};
 use crate::rules::{Broken, Rule};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// The manifests of a version with so many pods.
@@ -21,7 +22,7 @@ fn sized(version: &str, pods: u32) -> Arc<Set> {
 fn labelled(version: &str, pods: u32) -> Arc<Set> {
     set_with(version, |all| {
         all[1]["spec"]["replicas"] = pods.into();
-        all[1]["metadata"]["labels"] = json!({"team.example.test/name": "shop"});
+        all[1]["metadata"]["labels"] = json!({LABEL: "shop"});
         all[0]["metadata"]["labels"] = json!({"team": "shop"});
     })
 }
@@ -48,7 +49,7 @@ impl World {
 
     fn has_labels(&self) -> [bool; 2] {
         let has = |kind, name: &str, label: &str| self.get(kind, name).is_some_and(|o| o.label(label) == Some("shop"));
-        [has(Kind::Deployment, "podinfo", "team.example.test/name"), has(Kind::ConfigMap, "settings", "team")]
+        [has(Kind::Deployment, "podinfo", LABEL), has(Kind::ConfigMap, "settings", "team")]
     }
 }
 
@@ -261,4 +262,109 @@ fn c_6_it_is_foretold() {
     world.want(CANARY, sized("2", 6));
     world.settle();
     assert_eq!(foretold(&world, sized("2", 6)), Effect::UnderWay);
+}
+
+#[test]
+fn c_6_what_the_api_server_refuses_is_held_against_no_version() {
+    let mut world = World::at_tenth();
+    let stands = world.stand();
+    world.refused_labels.insert("shop".to_owned());
+    world.want(CANARY, labelled("2", 6));
+    world.settle();
+    assert_eq!((world.stand(), world.sizes(), world.weight()), (stands.clone(), [Some(4); 2], 10));
+    assert_eq!((world.waits(), world.directly()), (vec!["Soak", "HeldBack"], 0));
+    // The run goes on as it is.
+    world.pass(306);
+    assert_eq!(world.phase(), "Progressing(half)");
+    world.want(CANARY, sized("2", 6));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.sizes()), ("Progressing(half)", [Some(6); 2]));
+}
+
+#[test]
+fn c_6_two_bounds_of_a_budget_go_together() {
+    let budget = |version: &str, spec: Value| {
+        set_with(version, |all| {
+            all.push(json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "podinfo"}, "spec": spec}));
+        })
+    };
+    let mut world = World::new(CANARY, "1");
+    world.want(CANARY, budget("1", json!({"minAvailable": 1})));
+    world.settle();
+    world.want(CANARY, budget("2", json!({"maxUnavailable": 1})));
+    world.settle();
+    world.approve("tenth");
+    world.want(CANARY, budget("2", json!({"maxUnavailable": 2})));
+    world.settle();
+    assert_eq!(world.phase(), "Progressing(tenth)");
+    let spec = world.get(Kind::PodDisruptionBudget, "podinfo").and_then(|budget| budget.at("/spec")).cloned();
+    assert_eq!(spec, Some(json!({"maxUnavailable": 2})));
+}
+
+#[test]
+fn c_6_by_pods_everybody_is_led_to_as_many_as_load_asks_for() {
+    let mut world = World::new(REPLICAS, "1");
+    world.settle();
+    world.want(REPLICAS, set("2"));
+    world.settle();
+    world.want(REPLICAS, sized("2", 6));
+    while world.phase() != "Promoting(promote)" {
+        world.now += chrono::TimeDelta::seconds(5);
+        world.tick_until(1);
+    }
+    assert_eq!(world.sizes()[1], Some(6));
+    for _ in 0..3 {
+        world.pass(61);
+    }
+    assert_eq!((world.phase().as_str(), world.sizes()[0]), ("Steady", Some(6)), "{:#?}", world.log);
+}
+
+#[test]
+fn n_4_what_failed_with_another_size_is_refused_whatever_came_between() {
+    let mut world = World::at_tenth();
+    world.want(CANARY, sized("2", 6));
+    world.settle();
+    world.say(DecisionAction::Abort);
+    world.settle();
+    world.pass(31);
+    for version in ["3", "2"] {
+        world.want(CANARY, sized(version, 6));
+        world.settle();
+    }
+    world.pass(31);
+    assert_eq!((world.phase().as_str(), world.waits()), ("Steady", vec!["Refused"]), "{:#?}", world.log);
+    world.want(CANARY, set("2"));
+    world.settle();
+    assert_eq!(world.waits(), ["Refused"]);
+}
+
+#[test]
+fn c_6_before_the_first_step_what_main_takes_back_goes_back() {
+    let mut world = World::new(CANARY, "1");
+    world.settle();
+    for (wanted, pods) in [(set("2"), 4), (sized("2", 6), 6), (set("2"), 4)] {
+        world.want(CANARY, wanted);
+        world.settle();
+        assert_eq!(
+            (world.phase().as_str(), world.size("podinfo"), world.directly() > 0),
+            ("Waiting", Some(pods), pods == 6)
+        );
+    }
+}
+
+#[test]
+fn c_6_a_lower_maximum_takes_no_pods_of_a_run() {
+    let mut world = World::new(CANARY, "1");
+    world.want(CANARY, scaled("1", between(2, 9)));
+    world.settle();
+    world.want(CANARY, scaled("2", between(2, 9)));
+    world.settle();
+    world.approve("tenth");
+    world.want(CANARY, scaled("2", between(2, 12)));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.scaler("podinfo").map(|of| of.2)), ("Progressing(tenth)", Some(12)));
+    world.want(CANARY, scaled("2", between(2, 3)));
+    world.settle();
+    world.pass(31);
+    assert_eq!(world.record().history.last().map(|past| past.outcome), Some(Outcome::Superseded));
 }

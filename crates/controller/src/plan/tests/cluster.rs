@@ -3,7 +3,7 @@
 use super::super::action::{Action, Verb};
 use super::super::evidence::Answer;
 use super::manifests::{id, object};
-use super::world::{Gateway, MANAGER, Pods, World};
+use super::world::{Gateway, LABEL, MANAGER, Pods, World};
 use crate::manifest::object::{Kind, Object, ObjectRef};
 use crate::record::state::{RoleName, Time};
 use crate::workload::layouts::pod_labels;
@@ -68,6 +68,9 @@ impl World {
         let image = object.text("/spec/template/spec/containers/0/image").unwrap_or_default();
         if self.refused_images.contains(image) {
             return WriteOutcome::Refused(format!("admission webhook denied the request: {image}"));
+        }
+        if let Some(label) = object.label(LABEL).filter(|label| self.refused_labels.contains(*label)) {
+            return WriteOutcome::Refused(format!("admission webhook denied the request: {LABEL}={label}"));
         }
         WriteOutcome::Done(Some(Box::new(self.merged(object))))
     }

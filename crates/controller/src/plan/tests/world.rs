@@ -33,6 +33,9 @@ use std::sync::Arc;
 
 pub(super) const MANAGER: &str = "tidegate-prod";
 
+/// A label of the target that changes no pods.
+pub(super) const LABEL: &str = "team.example.test/name";
+
 #[derive(Debug, Clone)]
 pub(super) struct World {
     pub(super) now: Time,
@@ -58,6 +61,8 @@ pub(super) struct World {
     pub(super) git: Git,
     pub(super) behaviour: BTreeMap<String, Pods>,
     pub(super) refused_images: BTreeSet<String>,
+    /// Values of [`LABEL`] that admission refuses.
+    pub(super) refused_labels: BTreeSet<String>,
     pub(super) gateway: Gateway,
     /// Whether one ready pod has no endpoint yet.
     pub(super) lagging: bool,
@@ -186,6 +191,7 @@ impl World {
             git: Git::Fresh,
             behaviour: BTreeMap::new(),
             refused_images: BTreeSet::new(),
+            refused_labels: BTreeSet::new(),
             gateway: Gateway::On,
             lagging: false,
             metric: Metric::Value(0.0),
