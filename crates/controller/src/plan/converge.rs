@@ -5,6 +5,7 @@
 use super::action::{Action, Class, GoesBy, Verb};
 use super::context::Context;
 use super::deletions::{Removed, Sorted};
+use super::draft::Manner;
 use super::exposure;
 use super::introduce;
 use super::report::{Reason, Wait};
@@ -49,6 +50,15 @@ pub enum StableFirst {
     No,
 }
 
+/// What becomes of what is ours and the posture has no place for, once its routes are in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spare {
+    /// It goes.
+    Goes,
+    /// It stays for those whose requests it answers still.
+    Stays,
+}
+
 /// How far live is from the posture.
 #[derive(Debug, Default)]
 pub struct Converged {
@@ -76,12 +86,9 @@ pub struct Converged {
 ///
 /// # Errors
 /// When the posture cannot be rendered.
-pub fn converge(
-    context: &Context<'_>,
-    posture: &Posture,
-    drift: Drift,
-    stable_first: StableFirst,
-) -> Result<Converged, RenderError> {
+pub fn converge(context: &Context<'_>, posture: &Posture, how: Manner<'_>) -> Result<Converged, RenderError> {
+    // The other two are the context's.
+    let Manner { drift, stable_first, spare, mark: _, fence: _ } = how;
     let rendered = inplace::render(posture, &context.facts())?;
     let mut pass = Pass { context, posture, drift, rendered: &rendered, found: None, out: Converged::default() };
     if drift == Drift::Restore {
@@ -100,7 +107,7 @@ pub fn converge(
     if pass.await_ready(stable_first) || pass.front() {
         return Ok(pass.out);
     }
-    if pass.await_route() || pass.rest() || pass.delete() {
+    if pass.await_route() || spare == Spare::Stays || pass.rest() || pass.delete() {
         return Ok(pass.out);
     }
     pass.out.reached = true;

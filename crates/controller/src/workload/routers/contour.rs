@@ -38,6 +38,10 @@ impl Routing for HttpProxy<'_> {
     fn status(&self, proxy: &Object, _view: &RouteView<'_>) -> RouteStatus {
         status(proxy)
     }
+
+    fn is_numbered(&self, _proxy: &Object) -> bool {
+        true
+    }
 }
 
 impl HttpProxy<'_> {

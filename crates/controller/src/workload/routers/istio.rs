@@ -32,6 +32,10 @@ impl Routing for Istio<'_> {
     fn status(&self, service: &Object, _view: &RouteView<'_>) -> RouteStatus {
         status(service)
     }
+
+    fn is_numbered(&self, service: &Object) -> bool {
+        service.at("/status/observedGeneration").is_some()
+    }
 }
 
 /// Whether a DestinationRule is about that Service of its own namespace.
