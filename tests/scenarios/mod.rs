@@ -286,6 +286,7 @@ scenarios! {
     success_rate_by_ingress
     success_rate_by_traefik
     suspend
+    table_is_rejected
     testers_by_cookie
     testers_first
     third_version

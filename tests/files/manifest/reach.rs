@@ -124,6 +124,15 @@ fn leads(place: &'static str, service: &str, more: &str) -> Reach {
     routes("IngressRoute", "IngressRoute", place, &spec)
 }
 
+/// A RouteTable of Gloo that no rollout splits.
+fn table(place: &'static str, action: &str) -> Reach {
+    of(
+        "RouteTable",
+        place,
+        object("gateway.solo.io/v1", "RouteTable", "", &format!("spec: {{routes: [{{{action}}}]}}")),
+    )
+}
+
 fn of_routes() -> Vec<Reach> {
     let backend = "spec: {rules: [{backendRefs: [{name: web, namespace: blog, port: 80}]}]}";
     let included = "spec: {includes: [{name: x, namespace: blog}], routes: [{services: [{name: web, port: 80}]}]}";
@@ -157,6 +166,14 @@ fn of_routes() -> Vec<Reach> {
             proxied("", ", validation: {caSecret: blog/ca, subjectName: a}"),
         ),
         leads("spec parentRefs * namespace", "name: web", "parentRefs: [{name: x, namespace: blog}], "),
+        table(
+            "spec routes ** kube ref namespace",
+            "routeAction: {single: {kube: {ref: {name: web, namespace: blog}, port: 80}}}",
+        ),
+        table("spec routes ** dynamicForwardProxy|clusterHeader", "routeAction: {dynamicForwardProxy: {}}"),
+        table("spec routes * delegateAction namespace", "delegateAction: {name: x, namespace: blog}"),
+        table("spec routes * delegateAction ref namespace", "delegateAction: {ref: {name: x, namespace: blog}}"),
+        table("spec routes * delegateAction selector namespaces *", "delegateAction: {selector: {namespaces: ['*']}}"),
         leads("spec routes ** namespace", "name: web, namespace: blog", ""),
         leads("spec tls ** namespace", "name: aside", "tls: {options: {name: x, namespace: blog}}, "),
         routes(shares, shares, "spec ** namespace", "weighted: {services: [{name: web, namespace: blog, port: 80}]}"),

@@ -3,11 +3,12 @@
 use super::action::Verb;
 use super::along;
 use super::clock::with_clock;
-use super::converge::{self, Drift, StableFirst};
+use super::converge::{self, Drift, Spare, StableFirst};
 use super::draft::{Draft, Manner};
 use super::exposure;
 use super::forward::outcome_of;
 use super::input::Desired;
+use super::introduce;
 use super::procedure::{self, Step};
 use super::report::{Reason, Wait};
 use super::retreat;
@@ -20,7 +21,7 @@ use crate::record::history;
 use crate::record::state::{Phase, Position, Rest, Run, Serving, StepClock, Then};
 use crate::rules::{Rule, holds};
 use crate::workload::live::WriteOutcome;
-use crate::workload::routers;
+use crate::workload::routers::RouteStatus;
 
 /// Why a run goes back, and where that ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -183,10 +184,10 @@ pub fn reverting(draft: &mut Draft<'_>, position: &Position, why: &str, then: Th
     let [drain, retire] = procedure::back(&plan, run.route, &roles);
     match position.step.as_str() {
         "retire" if draft.unread.is_some() => {}
-        "retire" => retiring(draft, &plan, &run, &retire, &turn),
+        "retire" => retiring(draft, &plan, &run, [&drain, &retire], &turn),
         "return" => {
-            if go_back(draft, &run, &turn) && drained(draft, &plan, &run, &drain, position) {
-                next(draft, &retire, &turn);
+            if go_back(draft, &run, &turn) {
+                leave_return(draft, &plan, &run, [&drain, &retire], &turn);
             }
         }
         _ => {
@@ -208,44 +209,84 @@ fn next(draft: &mut Draft<'_>, step: &Step, turn: &Turn) {
     draft.enter(Phase::Reverting { position, why: turn.why.clone(), then: turn.then }, what);
 }
 
-/// Requests in flight on the candidate have had their time, counted from when the route is in force: until then more come.
-fn drained(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step, position: &Position) -> bool {
-    if step.soak == Span::ZERO {
-        return true;
-    }
-    if position.clock.exposed.is_none() {
-        let context = draft.context(plan, None, None);
-        // A route that somebody deleted sends nobody anywhere; *retire* makes it again.
-        let there = exposure::routes(&context).first().is_some_and(|route| context.live.get(route).is_some());
-        // A route that is refused may never come into force, as when it names what cannot be served: *retire* takes the
-        // candidate's name out, and waits for that.
-        let standing = exposure::status(&context);
-        let refused = matches!(standing, routers::RouteStatus::Refused { .. } | routers::RouteStatus::Barred { .. });
-        if let Some(wait) = converge::not_in_force(&context).filter(|_| there && !refused) {
-            draft.waits.push(wait);
-            return false;
+/// Requests in flight on the candidate have had their time, counted from when the route is in force: until then more come. Where it may
+/// never be as it is, *retire* takes the candidate's name out, and lets them drain.
+fn leave_return(draft: &mut Draft<'_>, plan: &Plan, run: &Run, [step, retire]: [&Step; 2], turn: &Turn) {
+    let Some(position) = draft.state.phase.position().cloned() else { return };
+    let is_new = position.clock.exposed.is_none() && step.posture.candidate.is_some();
+    let following = introduce::following(&draft.context(plan, None, None)).filter(|_| is_new);
+    if let Some(wait) = following {
+        draft.waits.push(wait);
+    } else if step.soak == Span::ZERO {
+        next(draft, retire, turn);
+    } else if position.clock.exposed.is_none() {
+        match back_in_force(draft, plan, &position) {
+            Standing::InForce => see_in_force(draft, &position),
+            Standing::Unsaid => {
+                next(draft, retire, turn);
+                let unsaid = StepClock { lost: Some(draft.now()), ..StepClock::entered(draft.now()) };
+                draft.state.phase = with_clock(&draft.state.phase, unsaid);
+            }
+            Standing::Awaited(wait) => draft.waits.push(wait),
         }
-        let clock = StepClock { exposed: Some(draft.now()), ..position.clock };
-        draft.state.phase = with_clock(&draft.state.phase, clock);
-        draft.note(if refused { "the route back is refused" } else { "the route back is in force" });
-        draft.wake(draft.now());
-        return false;
+    } else if draft.unread.is_none() && drained(draft, plan, run, step, &position) {
+        next(draft, retire, turn);
     }
-    if draft.unread.is_some() {
-        return false;
-    }
+}
+
+fn see_in_force(draft: &mut Draft<'_>, position: &Position) {
+    let clock = StepClock { exposed: Some(draft.now()), lost: None, ..position.clock };
+    draft.state.phase = with_clock(&draft.state.phase, clock);
+    draft.note("the route back is in force");
+    draft.wake(draft.now());
+}
+
+fn drained(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step, position: &Position) -> bool {
     let wait = procedure::soaking(plan, run, step, &position.clock, draft.now(), &draft.input.gaps).ok();
     let over = wait.is_none();
     draft.waits.extend(wait);
     over
 }
 
-/// How *retire* is met on the way back: marks are lifted.
-pub const RETIRING: Manner<'static> =
-    Manner { drift: Drift::Report, stable_first: StableFirst::No, mark: None, fence: None };
+/// Whether the route that leads all to stable is in force.
+enum Standing {
+    InForce,
+    /// It is refused, or nobody has said so for too long: as it names what cannot be served, or as what would be said was said before.
+    Unsaid,
+    Awaited(Wait),
+}
 
-fn retiring(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step, turn: &Turn) {
-    let converged = draft.converge(plan, &step.posture, RETIRING);
+fn back_in_force(draft: &mut Draft<'_>, plan: &Plan, position: &Position) -> Standing {
+    let context = draft.context(plan, None, None);
+    // A route that somebody deleted sends nobody anywhere; *retire* makes it again.
+    let there = exposure::routes(&context).first().is_some_and(|route| context.live.get(route).is_some());
+    let Some(wait) = converge::not_in_force(&context).filter(|_| there) else { return Standing::InForce };
+    let refused = matches!(exposure::status(&context), RouteStatus::Refused { .. } | RouteStatus::Barred { .. });
+    let waited = procedure::observed(position.clock.entered, draft.now(), &draft.input.gaps);
+    let left = plan.progress_deadline.as_secs().saturating_sub(waited.as_secs());
+    if refused || left == 0 {
+        return Standing::Unsaid;
+    }
+    draft.wake(draft.now() + Span::from_secs(left).delta());
+    Standing::Awaited(wait)
+}
+
+/// How *retire* is met on the way back: marks are lifted. The candidate goes at once, unless requests in flight have still to drain.
+#[must_use]
+pub fn retiring_manner(position: &Position) -> Manner<'static> {
+    let drains = position.clock.lost.or(position.clock.exposed).is_some();
+    Manner {
+        drift: Drift::Report,
+        stable_first: StableFirst::No,
+        spare: if drains { Spare::Stays } else { Spare::Goes },
+        mark: None,
+        fence: None,
+    }
+}
+
+fn retiring(draft: &mut Draft<'_>, plan: &Plan, run: &Run, [drain, step]: [&Step; 2], turn: &Turn) {
+    let Some(position) = draft.state.phase.position().cloned() else { return };
+    let converged = draft.converge(plan, &step.posture, retiring_manner(&position));
     if converged.unlisted {
         draft.take_inventory();
         draft.note("inventory");
@@ -254,7 +295,21 @@ fn retiring(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step, turn: &T
         end(draft, run, turn);
         return;
     }
+    let is_written = converged.waits.is_empty() && converged.actions.is_empty();
     draft.waits.extend(converged.waits);
+    if !is_written {
+        return;
+    }
+    if position.clock.lost.is_some() {
+        match introduce::following(&draft.context(plan, None, None)) {
+            Some(wait) => draft.waits.push(wait),
+            None => see_in_force(draft, &position),
+        }
+    } else if drained(draft, plan, run, &Step { soak: drain.soak, ..step.clone() }, &position) {
+        draft.state.phase = with_clock(&draft.state.phase, StepClock { exposed: None, ..position.clock });
+        draft.note("requests in flight have drained");
+        draft.wake(draft.now());
+    }
 }
 
 /// The run is over: nothing of it is left in the cluster.

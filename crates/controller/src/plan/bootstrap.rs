@@ -2,7 +2,7 @@
 
 use super::adopt::{self, Against, Bootstrap};
 use super::adoption;
-use super::converge::{Drift, StableFirst};
+use super::converge::{Drift, Spare, StableFirst};
 use super::decisions::Requested;
 use super::draft::{Draft, Manner};
 use super::evidence::Need;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 /// How stable is brought up.
 pub const BRINGING_UP: Manner<'static> =
-    Manner { drift: Drift::Report, stable_first: StableFirst::Yes, mark: None, fence: None };
+    Manner { drift: Drift::Report, stable_first: StableFirst::Yes, spare: Spare::Goes, mark: None, fence: None };
 
 /// The record of a rollout that has none.
 #[must_use]

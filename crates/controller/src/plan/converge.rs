@@ -5,11 +5,12 @@
 use super::action::{Action, Class, GoesBy, Verb};
 use super::context::Context;
 use super::deletions::{Removed, Sorted};
+use super::draft::Manner;
 use super::exposure;
 use super::introduce;
 use super::report::{Reason, Wait};
 use super::versions;
-use crate::manifest::desired::TargetKind;
+use crate::manifest::desired::{By, TargetKind};
 use crate::manifest::object::{DOMAIN, Kind, Object, ObjectRef};
 use crate::manifest::scaler;
 use crate::record::posture::{Naming, Posture};
@@ -49,6 +50,15 @@ pub enum StableFirst {
     No,
 }
 
+/// What becomes of what is ours and the posture has no place for, once its routes are in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spare {
+    /// It goes.
+    Goes,
+    /// It stays for those whose requests it answers still.
+    Stays,
+}
+
 /// How far live is from the posture.
 #[derive(Debug, Default)]
 pub struct Converged {
@@ -76,12 +86,9 @@ pub struct Converged {
 ///
 /// # Errors
 /// When the posture cannot be rendered.
-pub fn converge(
-    context: &Context<'_>,
-    posture: &Posture,
-    drift: Drift,
-    stable_first: StableFirst,
-) -> Result<Converged, RenderError> {
+pub fn converge(context: &Context<'_>, posture: &Posture, how: Manner<'_>) -> Result<Converged, RenderError> {
+    // The other two are the context's.
+    let Manner { drift, stable_first, spare, mark: _, fence: _ } = how;
     let rendered = inplace::render(posture, &context.facts())?;
     let mut pass = Pass { context, posture, drift, rendered: &rendered, found: None, out: Converged::default() };
     if drift == Drift::Restore {
@@ -100,7 +107,7 @@ pub fn converge(
     if pass.await_ready(stable_first) || pass.front() {
         return Ok(pass.out);
     }
-    if pass.await_route() || pass.rest() || pass.delete() {
+    if pass.await_route() || spare == Spare::Stays || pass.rest() || pass.delete() {
         return Ok(pass.out);
     }
     pass.out.reached = true;
@@ -236,10 +243,13 @@ impl<'a> Pass<'a> {
         // The copy of people's Service comes before anything leads there (requirement C-1).
         let copy = self.context.naming.stable_service().map(|copy| self.context.object(Kind::Service, &copy));
         let copy = copy.filter(|copy| self.context.live.get(copy).is_none());
+        let lost = self.lost_service();
         for kind in BUILT {
             // The target itself is what has to become ready, a Service too: nobody is led there by then.
             let first = |reference: &ObjectRef| {
-                *reference == stable || governing.contains(reference) || Some(reference) == copy.as_ref()
+                *reference == stable
+                    || governing.contains(reference)
+                    || [&copy, &lost].into_iter().flatten().any(|service| service == reference)
             };
             self.write_kind(kind, |rendered| match rendered.role {
                 RoleName::Candidate => !rests(posture, rendered),
@@ -251,6 +261,14 @@ impl<'a> Pass<'a> {
         }
         self.write_kind(Kind::PodDisruptionBudget, |_| true);
         self.busy()
+    }
+
+    /// The Service that a route splits, where somebody deleted it in the middle of a run: a proxy may give its share to the candidate.
+    fn lost_service(&self) -> Option<ObjectRef> {
+        let router = self.context.router().filter(|router| router.by() == By::Route)?;
+        let services = self.posture.naming.services().map(|services| services.stable);
+        let service = self.context.object(Kind::Service, services.or(router.service())?);
+        (self.posture.candidate.is_some() && self.context.live.get(&service).is_none()).then_some(service)
     }
 
     /// The next pod becomes new where the controller of a workload that both roles share replaces none by itself.

@@ -2,7 +2,7 @@
 
 use super::action::{Action, Ask, Class, Proposal};
 use super::context::{Context, Stable};
-use super::converge::{self, Converged, Drift, StableFirst};
+use super::converge::{self, Converged, Drift, Spare, StableFirst};
 use super::deletions::Going;
 use super::evidence::{Need, ReviewQuery};
 use super::exposure;
@@ -315,7 +315,7 @@ impl<'a> Draft<'a> {
     #[must_use]
     pub fn converge(&self, plan: &Plan, posture: &Posture, how: Manner<'_>) -> Converged {
         let context = self.context(plan, how.mark, how.fence);
-        converge::converge(&context, posture, how.drift, how.stable_first).unwrap_or_else(|error| Converged {
+        converge::converge(&context, posture, how).unwrap_or_else(|error| Converged {
             waits: vec![Wait::new(Reason::RecordUnreadable, error.to_string())],
             ..Converged::default()
         })
@@ -453,6 +453,8 @@ pub struct Manner<'a> {
     pub drift: Drift,
     /// Whether stable has to be ready first.
     pub stable_first: StableFirst,
+    /// What becomes of what the posture has no place for.
+    pub spare: Spare,
     /// The mark that objects carry.
     pub mark: Option<&'a str>,
     /// The oldest record that objects may have been written under.
@@ -474,7 +476,8 @@ impl RolloutPlan {
 
 impl Manner<'_> {
     /// At rest.
-    pub const AT_REST: Self = Self { drift: Drift::Restore, stable_first: StableFirst::No, mark: None, fence: None };
+    pub const AT_REST: Self =
+        Self { drift: Drift::Restore, stable_first: StableFirst::No, spare: Spare::Goes, mark: None, fence: None };
 }
 
 /// The base set of a rollout that has neither run nor posture: what main wants.

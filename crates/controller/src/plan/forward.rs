@@ -5,7 +5,7 @@ use super::back::{self, Superseding, Turn};
 use super::checks::{self, Measured, Soak};
 use super::clock::with_clock;
 use super::context::Context;
-use super::converge::{Converged, Drift, StableFirst};
+use super::converge::{Converged, Drift, Spare, StableFirst};
 use super::draft::{Draft, Manner};
 use super::entry;
 use super::exposure;
@@ -103,6 +103,7 @@ pub fn manner(step: &Step, position: &Position) -> Manner<'static> {
     Manner {
         drift: Drift::Report,
         stable_first: if changes_stable { StableFirst::Yes } else { StableFirst::No },
+        spare: Spare::Goes,
         mark: None,
         fence: if step.name.as_str() == "return" { Some(position.seq) } else { None },
     }

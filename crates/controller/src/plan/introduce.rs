@@ -7,9 +7,10 @@
 use super::context::Context;
 use super::exposure;
 use super::report::{Reason, Wait};
+use crate::manifest::desired::By;
 use crate::manifest::object::Object;
 use crate::record::state::Time;
-use crate::workload::routers::{RouteStatus, leftover};
+use crate::workload::routers::{self, RouteStatus, leftover};
 use chrono::TimeDelta;
 use serde_json::Value;
 
@@ -31,6 +32,22 @@ pub fn pending(context: &Context<'_>) -> Option<Wait> {
     if let RouteStatus::NotYet { why } = exposure::status(context) {
         return Some(Wait::new(Reason::Writing, why));
     }
+    settling(context, live)
+}
+
+/// Until when a route on its way back is not taken to be in force whose status does not say of which generation it is: proxies follow what
+/// was written last.
+#[must_use]
+pub fn following(context: &Context<'_>) -> Option<Wait> {
+    let router = context.router().filter(|router| router.by() == By::Route)?;
+    if routers::is_numbered(router, &context.view()) {
+        return None;
+    }
+    let routes = exposure::routes(context).into_iter().filter_map(|route| context.live.get(&route));
+    routes.filter_map(|live| settling(context, live)).max_by_key(|wait| wait.until)
+}
+
+fn settling(context: &Context<'_>, live: &Object) -> Option<Wait> {
     let settle = context.plan.traffic.as_ref().map_or(0, |traffic| traffic.settle.as_secs());
     let at = written(live, context.manager)? + TimeDelta::seconds(i64::try_from(settle).unwrap_or(i64::MAX / 1000));
     let why = format!("{}: gateways have {settle} s to follow", live.reference());

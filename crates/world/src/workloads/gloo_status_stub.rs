@@ -53,12 +53,12 @@ fn said(table: &Value, missing: impl Fn(&str, &str) -> bool) -> (&'static str, S
     let single = routes().map(|route| route["routeAction"]["single"].clone());
     let all = single.chain(routes().flat_map(several).map(|entry| entry["destination"].clone()));
     let mut named = all.filter_map(|to| {
-        let to = &to["kube"]["ref"];
-        Some((to["namespace"].as_str()?.to_owned(), to["name"].as_str()?.to_owned()))
+        let (to, port) = (&to["kube"]["ref"], &to["kube"]["port"]);
+        Some((to["namespace"].as_str()?.to_owned(), to["name"].as_str()?.to_owned(), port.clone()))
     });
-    match named.find(|(namespace, name)| missing(namespace, name)) {
-        Some((namespace, name)) => {
-            ("Warning", format!("*v1.Upstream {{kube-svc:{namespace}-{name}}} not found: service {name}"))
+    match named.find(|(namespace, name, _)| missing(namespace, name)) {
+        Some((namespace, name, port)) => {
+            ("Warning", format!("*v1.Upstream {{ {namespace}.kube-svc:{namespace}-{name}-{port} }} not found"))
         }
         None => ("Accepted", String::new()),
     }

@@ -6,6 +6,7 @@ use super::{Case, SUFFIX};
 use crate::manifest::desired::{HeaderMatch, HeaderValue, Router};
 use crate::manifest::diagnostic::{Code, Diagnostic, quoted};
 use crate::manifest::expand;
+use crate::manifest::gloo::{IN_MEMORY, service_of};
 use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{Kind, items};
 use crate::manifest::set::Item;
@@ -41,6 +42,7 @@ pub(super) fn check(case: &Case<'_>) -> Vec<Diagnostic> {
     if kind == Kind::RouteTable {
         found.extend(unweighed(item, &all));
         found.extend(elsewhere(case, item));
+        found.extend(by_upstream(case, item, service));
         found.extend(alternatives(item));
     } else {
         found.extend(mirrored(case, item, service, &all));
@@ -77,14 +79,7 @@ fn services(route: usize, one: &Value) -> impl Iterator<Item = Led<'_>> {
 
 /// Those of a route of a RouteTable.
 fn destinations(route: usize, one: &Value) -> impl Iterator<Item = Led<'_>> {
-    let action = &one["routeAction"];
-    let at = format!("/spec/routes/{route}/routeAction");
-    let single = action.get("single").map(|to| (format!("{at}/single"), to, None));
-    let several = items(&action["multi"], "destinations").enumerate();
-    let several = several.map(move |(j, entry)| {
-        (format!("{at}/multi/destinations/{j}/destination"), &entry["destination"], Some(entry))
-    });
-    single.into_iter().chain(several).map(move |(at, to, entry)| Led {
+    targets(route, one).map(move |(at, to, entry)| Led {
         route,
         service: to.pointer("/kube/ref/name").and_then(Value::as_str).unwrap_or_default(),
         weight: entry.and_then(|entry| entry.get("weight")),
@@ -94,6 +89,32 @@ fn destinations(route: usize, one: &Value) -> impl Iterator<Item = Led<'_>> {
         port_at: format!("{at}/kube/port"),
         at: format!("{at}/kube/ref/name"),
     })
+}
+
+/// Where a route of a RouteTable leads to, with the entry of one of several.
+fn targets(route: usize, one: &Value) -> impl Iterator<Item = (String, &Value, Option<&Value>)> {
+    let action = &one["routeAction"];
+    let at = format!("/spec/routes/{route}/routeAction");
+    let single = action.get("single").map(|to| (format!("{at}/single"), to, None));
+    let several = items(&action["multi"], "destinations").enumerate();
+    let several = several.map(move |(j, entry)| {
+        (format!("{at}/multi/destinations/{j}/destination"), &entry["destination"], Some(entry))
+    });
+    single.into_iter().chain(several)
+}
+
+/// The Service, or the candidate's, by the name that Gloo gives it as an upstream: no phase splits that.
+fn by_upstream(case: &Case<'_>, item: &Item, service: &ObjectName) -> Vec<Diagnostic> {
+    let routes = items(&item.object.value()["spec"], "routes").enumerate();
+    let error = |(at, to, _): (String, &Value, _)| {
+        let name = to.pointer("/upstream/name")?.as_str()?;
+        let (named, _) = service_of(name, case.namespace.as_str())?;
+        let ours = named == service.as_str() || named.strip_suffix(SUFFIX) == Some(service.as_str());
+        let what = format!("this upstream is the Service {named}, and no phase splits an upstream");
+        let expected = format!("kube: {{ref: {{name: {service}, namespace: {}}}, port: …}}", case.namespace);
+        ours.then(|| item.error(&format!("{at}/upstream/name"), Code::RouteLimit, what, expected))
+    };
+    routes.flat_map(|(i, one)| targets(i, one).filter_map(error).collect::<Vec<_>>()).collect()
 }
 
 /// Routes that lead to the Service with some share, by a port that it has, and none that leads to the candidate already.
@@ -172,30 +193,29 @@ fn unweighed(item: &Item, all: &[Led<'_>]) -> Vec<Diagnostic> {
     none.map(error).collect()
 }
 
-/// What of a RouteTable leads to another namespace: a Service by its name there, and other tables. Upstreams may stand anywhere.
+/// Services and other tables that a RouteTable names without a namespace, and upstreams that are Services of another one. What it names in
+/// another namespace by a field of its own is in `reach.txt`.
 fn elsewhere(case: &Case<'_>, item: &Item) -> Vec<Diagnostic> {
-    let routes = items(&item.object.value()["spec"], "routes").enumerate();
-    let refs = routes.flat_map(|(i, one)| {
-        let action = format!("/spec/routes/{i}/routeAction");
-        let single = one.pointer("/routeAction/single/kube/ref").map(|to| (format!("{action}/single/kube/ref"), to));
-        let several = items(&one["routeAction"]["multi"], "destinations").enumerate();
-        let several = several.filter_map(move |(j, entry)| {
-            let at = format!("{action}/multi/destinations/{j}/destination/kube/ref");
-            Some((at, entry.pointer("/destination/kube/ref")?))
-        });
-        let table = one.pointer("/delegateAction/ref");
-        let table = table.map(|to| (format!("/spec/routes/{i}/delegateAction/ref"), to));
-        single.into_iter().chain(several).chain(table).collect::<Vec<_>>()
-    });
-    let foreign = refs.filter(|(_, to)| to["namespace"].as_str() != Some(case.namespace.as_str()));
-    let error = |(at, to): (String, &Value)| {
-        let (what, at) = match to.get("namespace") {
-            Some(_) => ("a reference to another namespace", format!("{at}/namespace")),
-            None => ("a reference without a namespace, which Gloo finds nowhere", at),
-        };
-        item.error(&at, Code::CrossNamespace, what, format!("namespace: {}", case.namespace))
-    };
-    foreign.map(error).collect()
+    let own = case.namespace.as_str();
+    let error = |at: &str, what| item.error(at, Code::CrossNamespace, what, format!("namespace: {own}"));
+    let mut found = Vec::new();
+    for (i, one) in items(&item.object.value()["spec"], "routes").enumerate() {
+        let (at, action) = (format!("/spec/routes/{i}/delegateAction"), &one["delegateAction"]);
+        let table = action.get("ref").map(|to| (format!("{at}/ref"), to));
+        // The older spelling.
+        let older = action.get("name").map(|_| (at, action));
+        let services =
+            targets(i, one).filter_map(|(at, to, _)| Some((format!("{at}/kube/ref"), to.pointer("/kube/ref")?)));
+        let all = services.chain(table).chain(older);
+        let lacking = all.filter(|(_, to)| to.get("namespace").is_none());
+        found.extend(lacking.map(|(at, _)| error(&at, "a reference without a namespace, which Gloo finds nowhere")));
+        found.extend(targets(i, one).filter_map(|(at, to, _)| {
+            let upstream = to.get("upstream")?;
+            let is_foreign = upstream["name"].as_str()?.starts_with(IN_MEMORY) && upstream["namespace"] != *own;
+            is_foreign.then(|| error(&format!("{at}/upstream"), "a reference to another namespace"))
+        }));
+    }
+    found
 }
 
 /// Matchers of one route of which one asks for headers alone and another one for a path alone.

@@ -194,7 +194,7 @@ fn by_service(case: &Case<'_>, i: usize, phase: &raw::Phase) -> Vec<Diagnostic> 
 /// What the router `gloo` cannot do.
 fn uncopied(case: &Case<'_>, i: usize, phase: &raw::Phase) -> Option<Diagnostic> {
     phase.expose.mirror.map(|_| {
-        let what = "a RouteTable of Gloo copies no requests";
+        let what = "copies are not built for the router gloo";
         let pointer = format!("/spec/phases/{i}/expose/mirror");
         case.error(&pointer, Code::RouterLimit, what, "a weight, or the router contour, gatewayAPI, istio or traefik")
     })

@@ -16,6 +16,8 @@ fn x_13_a_gateway_that_lets_the_route_in_no_more_refuses_no_version() {
     assert_eq!((world.phase().as_str(), world.waits()), ("Reverting(retire)", vec!["RouteNotEffective"]));
     world.gateway = Gateway::On;
     world.settle();
+    assert_eq!(world.image("podinfo-canary"), Some("app:2"), "requests in flight drain from now on");
+    world.pass(30);
     let record = world.record();
     let last = record.history.last().expect("a run that has ended");
     let why = "the gateway does not let the route in: test: Accepted=False (NotAllowedByListeners): ";

@@ -16,6 +16,8 @@ pub(super) enum Pods {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gateway {
     On,
+    /// It takes what leads to Services that are there.
+    Resolves,
     Off,
     Refuse,
     /// Its listeners let in no route, or those that name no host or that one.

@@ -4,7 +4,7 @@ use super::super::action::{Action, Verb};
 use super::super::evidence::Answer;
 use super::manifests::{id, object};
 use super::world::{Gateway, LABEL, MANAGER, Pods, World};
-use crate::manifest::object::{Kind, Object, ObjectRef};
+use crate::manifest::object::{Kind, Object, ObjectRef, items};
 use crate::record::state::{RoleName, Time};
 use crate::workload::layouts::pod_labels;
 use crate::workload::live::{Expects, WriteOutcome};
@@ -233,10 +233,14 @@ impl World {
                 Gateway::Refuse => Some("UnsupportedValue"),
                 Gateway::Bar(None) => Some("NotAllowedByListeners"),
                 Gateway::Bar(Some(own)) if host.is_some_and(|host| host != own) => Some("NoMatchingListenerHostname"),
-                Gateway::On | Gateway::Bar(Some(_)) => None,
+                Gateway::Resolves if !self.resolves(&route) => Some("BackendNotFound"),
+                Gateway::On | Gateway::Resolves | Gateway::Bar(Some(_)) => None,
             };
             let condition = |kind: &str| {
-                let refused = refused.filter(|why| kind == "Accepted" || *why == "UnsupportedValue");
+                let refused = refused.filter(|why| match *why {
+                    "UnsupportedValue" => true,
+                    why => (kind == "ResolvedRefs") == (why == "BackendNotFound"),
+                });
                 json!({"type": kind, "status": if refused.is_none() { "True" } else { "False" }, "reason": refused.unwrap_or(kind),
                 "message": "", "observedGeneration": route.generation()})
             };
@@ -246,6 +250,28 @@ impl World {
                 route.value_mut()["status"] = status;
                 self.put(route);
             }
+        }
+        self.tables();
+    }
+
+    /// Whether all Services are there that a route leads to.
+    fn resolves(&self, route: &Object) -> bool {
+        let mut refs = items(&route.value()["spec"], "rules").flat_map(|rule| items(rule, "backendRefs"));
+        refs.all(|one| one["name"].as_str().is_some_and(|name| self.get(Kind::Service, name).is_some()))
+    }
+
+    /// What Gloo says of tables.
+    fn tables(&mut self) {
+        let said = match self.gateway {
+            Gateway::Off => return,
+            Gateway::Refuse | Gateway::Bar(_) => json!({"state": "Rejected", "reason": "no such thing"}),
+            Gateway::On | Gateway::Resolves => json!({"state": "Accepted", "reason": ""}),
+        };
+        let status = json!({"statuses": {"gloo-system": said}});
+        let tables: Vec<Object> = self.live.of_kind(Kind::RouteTable).cloned().collect();
+        for mut table in tables.into_iter().filter(|table| table.at("/status") != Some(&status)) {
+            table.value_mut()["status"] = status.clone();
+            self.put(table);
         }
     }
 }

@@ -41,4 +41,5 @@ mod tracked;
 mod unread;
 mod unready;
 mod versioned;
+mod way_back;
 mod world;

@@ -65,6 +65,17 @@ fn a_route_that_was_deleted_comes_back_and_the_run_goes_on() {
 }
 
 #[test]
+fn x_16_a_service_that_was_deleted_comes_back_whatever_is_not_ready() {
+    let mut world = World::at_tenth();
+    world.lost = 1;
+    world.settle();
+    assert_eq!(world.waits(), vec!["CandidateNotReady"]);
+    world.remove(Kind::Service, "podinfo");
+    world.settle();
+    assert!(world.get(Kind::Service, "podinfo").is_some(), "{:#?}", world.plan_now());
+}
+
+#[test]
 fn a_hand_that_exposes_in_a_way_of_its_own_is_brought_down_to_the_record() {
     let mut world = World::new(QUICK, "1");
     world.settle();

@@ -10,7 +10,7 @@
 use super::http_form::{self, HttpRouteForm, renamed};
 use super::{RouteStatus, RouteView, Routing};
 use crate::manifest::ids::ObjectName;
-use crate::manifest::object::{Kind, Object, ObjectRef, items, section};
+use crate::manifest::object::{Object, items, section};
 use serde_json::{Map, Value, json};
 
 /// An HTTPProxy that leads to that Service.
@@ -28,21 +28,19 @@ impl Routing for HttpProxy<'_> {
                 None => rules.push(rule),
             }
         }
-        let reference = ObjectRef { kind: Kind::HttpRoute, ..proxy.reference().clone() };
-        Some(HttpRouteForm { route: Object::new(reference, json!({"spec": {"rules": rules}})), service: self.0 })
+        Some(HttpRouteForm::of(proxy, rules, self.0))
     }
 
     fn with_http_route(&self, proxy: &Object, words: Object) -> Object {
-        let mut proxy = proxy.clone();
-        if proxy.at("/spec/routes").is_some() {
-            let routes: Vec<Value> = items(&words.value()["spec"], "rules").flat_map(routes).collect();
-            section(proxy.value_mut(), &["spec"]).insert("routes".to_owned(), routes.into());
-        }
-        proxy
+        http_form::with_rules(proxy, "routes", &words, routes)
     }
 
     fn status(&self, proxy: &Object, _view: &RouteView<'_>) -> RouteStatus {
         status(proxy)
+    }
+
+    fn is_numbered(&self, _proxy: &Object) -> bool {
+        true
     }
 }
 

@@ -47,6 +47,10 @@ impl Routing for GatewayApi<'_> {
     fn status(&self, route: &Object, _view: &RouteView<'_>) -> RouteStatus {
         status::status(route)
     }
+
+    fn is_numbered(&self, route: &Object) -> bool {
+        status::is_numbered(route)
+    }
 }
 
 /// The manifests' route with a split between two Services of which neither is the other's copy; whom its weight let in gets that

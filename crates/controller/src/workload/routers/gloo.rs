@@ -3,13 +3,15 @@
 //!
 //! Its routes are rewritten in the form of an HTTPRoute and back ([`super::gateway_api`]): their matchers are alternatives, as matches are,
 //! and the first route that matches takes a request. Semantics: Gloo's reference of RouteTable, and its sources. A destination is a
-//! Service (`kube`) or another thing, which is left as it is; a weight that is not there is 0. No Gloo runs in the tests: what it
-//! does with these objects is taken from there, and a stub speaks for it (`GlooStatusStub`).
+//! Service (`kube`, or by the name of its upstream) or another thing, which is left as it is; a weight that is not there is 0. No Gloo
+//! runs in the tests: what it does with these objects is taken from there, and a stub speaks for it (`GlooStatusStub`).
 
 use super::http_form::{self, HttpRouteForm, renamed};
-use super::{RouteStatus, RouteView, Routing};
+use super::{ObservedSplit, RouteStatus, RouteView, Routing, gateway_api};
+use crate::manifest::gloo::service_of;
 use crate::manifest::ids::ObjectName;
-use crate::manifest::object::{Kind, Object, ObjectRef, items, section};
+use crate::manifest::object::{Object, items, section};
+use crate::record::posture::Split;
 use crate::workload::layouts::SUFFIX;
 use serde_json::{Map, Value, json};
 
@@ -18,29 +20,50 @@ pub(super) struct RouteTable<'a>(pub(super) &'a ObjectName);
 
 impl Routing for RouteTable<'_> {
     fn as_http_route(&self, table: &Object) -> Option<HttpRouteForm<'_>> {
-        let rules: Vec<Value> = items(&table.value()["spec"], "routes").map(rule).collect();
-        let reference = ObjectRef { kind: Kind::HttpRoute, ..table.reference().clone() };
-        Some(HttpRouteForm { route: Object::new(reference, json!({"spec": {"rules": rules}})), service: self.0 })
+        let namespace = table.reference().namespace.as_str();
+        let rules = items(&table.value()["spec"], "routes").map(|route| rule(route, namespace));
+        Some(HttpRouteForm::of(table, rules.collect(), self.0))
     }
 
     fn with_http_route(&self, table: &Object, words: Object) -> Object {
-        let mut table = table.clone();
-        if table.at("/spec/routes").is_some() {
-            let routes: Vec<Value> = items(&words.value()["spec"], "rules").map(route).collect();
-            section(table.value_mut(), &["spec"]).insert("routes".to_owned(), routes.into());
-        }
-        table
+        http_form::with_rules(table, "routes", &words, |rule| [route(rule)])
+    }
+
+    fn read(&self, table: Option<&Object>, view: &RouteView<'_>) -> ObservedSplit {
+        let Some(words) = table.and_then(|table| self.as_http_route(table)) else {
+            return ObservedSplit::Split(Split::stable());
+        };
+        let unseen = by_upstream(&words.route, &self.candidate(view));
+        unseen.unwrap_or_else(|| gateway_api::read(&words.route, words.services(view.naming)))
     }
 
     fn status(&self, table: &Object, view: &RouteView<'_>) -> RouteStatus {
-        let services = view.naming.services();
-        let candidate = services.and_then(|both| both.candidate).map(ToString::to_string);
-        status(table, &candidate.unwrap_or_else(|| format!("{}{SUFFIX}", self.0)))
+        let named = [table.reference().name.as_str(), self.0.as_str(), &self.candidate(view)];
+        status(table, &named)
     }
 }
 
+impl RouteTable<'_> {
+    /// The name of the candidate's Service.
+    fn candidate(&self, view: &RouteView<'_>) -> String {
+        let named = view.naming.services().and_then(|both| both.candidate);
+        named.map_or_else(|| format!("{}{SUFFIX}", self.0), ToString::to_string)
+    }
+}
+
+/// What leads to the candidate by an upstream: we name its Service.
+fn by_upstream(form: &Object, candidate: &str) -> Option<ObservedSplit> {
+    let rules = items(&form.value()["spec"], "rules").enumerate();
+    let mut all = rules.flat_map(|(index, rule)| items(rule, "backendRefs").map(move |backend| (index, backend)));
+    all.find_map(|(index, backend)| {
+        let name = backend.pointer("/own/destination/upstream/name")?.as_str()?;
+        let why = || format!("route {index} leads to the candidate by the upstream {name}, and not by its Service");
+        (backend["name"] == *candidate && backend["weight"] != 0).then(|| ObservedSplit::Foreign(why()))
+    })
+}
+
 /// A route in the form of a rule. One that leads to no destinations that are listed here has none.
-fn rule(route: &Value) -> Value {
+fn rule(route: &Value, namespace: &str) -> Value {
     let mut rule = route.clone();
     let fields = section(&mut rule, &[]);
     fields.shift_remove("matchers");
@@ -49,10 +72,10 @@ fn rule(route: &Value) -> Value {
     }
     let action = &route["routeAction"];
     let refs: Vec<Value> = match (action.get("single"), action.pointer("/multi/destinations")) {
-        (Some(single), _) => vec![backend(&json!({"destination": single}), 1)],
+        (Some(single), _) => vec![backend(&json!({"destination": single}), 1, namespace)],
         (None, Some(several)) => {
             let weight = |entry: &Value| entry["weight"].as_u64().unwrap_or(0);
-            several.as_array().into_iter().flatten().map(|entry| backend(entry, weight(entry))).collect()
+            several.as_array().into_iter().flatten().map(|entry| backend(entry, weight(entry), namespace)).collect()
         }
         (None, None) => return rule,
     };
@@ -60,13 +83,14 @@ fn rule(route: &Value) -> Value {
     rule
 }
 
-/// A destination with its weight. What is no Service is none of either role's.
-fn backend(entry: &Value, weight: u64) -> Value {
+/// A destination with its weight. What is no Service, by an upstream neither, is none of either role's.
+fn backend(entry: &Value, weight: u64, namespace: &str) -> Value {
     let service = &entry["destination"]["kube"];
-    let mut to = if service.is_object() {
-        json!({"name": service["ref"]["name"], "port": service["port"]})
-    } else {
-        json!({"name": "", "kind": "Destination"})
+    let upstream = entry.pointer("/destination/upstream/name").and_then(Value::as_str);
+    let mut to = match upstream.and_then(|name| service_of(name, namespace)) {
+        _ if service.is_object() => json!({"name": service["ref"]["name"], "port": service["port"]}),
+        Some((name, port)) => json!({"name": name, "namespace": namespace, "port": port}),
+        None => json!({"name": "", "kind": "Destination"}),
     };
     if let Some(namespace) = service.pointer("/ref/namespace") {
         to["namespace"] = namespace.clone();
@@ -125,6 +149,10 @@ fn action(backends: &[&Value]) -> Value {
     let named = |backend: &Value| {
         let mut entry = backend["own"].clone();
         if let Some(name) = renamed(backend) {
+            if section(&mut entry, &["destination"]).shift_remove("upstream").is_some() {
+                let to = json!({"ref": {"namespace": backend["namespace"]}, "port": backend["port"]});
+                section(&mut entry, &["destination"]).insert("kube".to_owned(), to);
+            }
             section(&mut entry, &["destination", "kube", "ref"]).insert("name".to_owned(), name.into());
         }
         entry
@@ -167,12 +195,12 @@ fn asked(header: &Value) -> Value {
 
 /// What Gloo says of the table. Its kinds have no status subresource, its states no number of what they are about, and one that stays
 /// the same is not written again: an older `Accepted` stands, `settle` is for the time until it would be another. What else is older than the
-/// last change says nothing.
-fn status(live: &Object, candidate: &str) -> RouteStatus {
+/// last change says nothing. The flat shape is what Gloo wrote before it had one by namespace, and stays where it was.
+fn status(live: &Object, named: &[&str]) -> RouteStatus {
     let status = live.at("/status").unwrap_or(&Value::Null);
-    let by_namespace = status["statuses"].as_object().into_iter().flat_map(Map::values);
-    let flat = status.get("state").map(|_| status);
-    let verdicts = by_namespace.chain(flat).map(|said| judge(live, said, candidate));
+    let by_namespace: Vec<&Value> = status["statuses"].as_object().into_iter().flat_map(Map::values).collect();
+    let flat = status.get("state").filter(|_| by_namespace.is_empty()).map(|_| status);
+    let verdicts = by_namespace.into_iter().chain(flat).map(|said| judge(live, said, named));
     let worst = verdicts.max_by_key(|one| match one {
         RouteStatus::Effective => 0,
         RouteStatus::NotYet { .. } | RouteStatus::Unknown { .. } => 1,
@@ -185,7 +213,7 @@ fn status(live: &Object, candidate: &str) -> RouteStatus {
 /// Its states, by number.
 const STATES: [&str; 4] = ["Pending", "Accepted", "Rejected", "Warning"];
 
-fn judge(live: &Object, said: &Value, candidate: &str) -> RouteStatus {
+fn judge(live: &Object, said: &Value, named: &[&str]) -> RouteStatus {
     let by_number = said["state"].as_u64().and_then(|number| STATES.get(usize::try_from(number).ok()?));
     let state = said["state"].as_str().or(by_number.copied()).unwrap_or_default();
     let reason = said["reason"].as_str().unwrap_or_default();
@@ -196,14 +224,27 @@ fn judge(live: &Object, said: &Value, candidate: &str) -> RouteStatus {
             why: format!("Gloo's {state} is from before the last change of the RouteTable: {reason}"),
         },
         "Rejected" => RouteStatus::Refused { why },
-        // It is made just before the table names it.
-        "Warning" if reason.contains(candidate) => RouteStatus::NotYet { why },
+        // The candidate's Service is made just before the table names it.
+        "Warning" if names(reason, named, live.reference().namespace.as_str()) => RouteStatus::NotYet { why },
         "Warning" => RouteStatus::Barred { why },
         _ => RouteStatus::NotYet { why: "Gloo has not looked at the RouteTable".to_owned() },
     }
 }
 
-/// Whether its status was written before what it asks for, as far as the API server's whole seconds tell: a tie counts as older.
+/// Whether a text has one of these names of that namespace as a whole word, `NAMESPACE.NAME` or `NAMESPACE/NAME`, or as the upstream that
+/// such a Service is to Gloo.
+fn names(text: &str, named: &[&str], namespace: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "-./".contains(c);
+    let mut words = text.split(|c| !is_part(c)).map(|word| word.trim_matches(['.', '/']));
+    words.any(|word| {
+        let own = word.strip_prefix(namespace).and_then(|rest| rest.strip_prefix(['.', '/'])).unwrap_or(word);
+        let service = service_of(word, namespace).map(|(name, _)| name);
+        named.iter().any(|name| own == *name || service == Some(*name))
+    })
+}
+
+/// Whether its status was written before what it asks for, as far as the API server's whole seconds tell. A tie is about what it asks for:
+/// Gloo answers within a second, and does not say again what it has said.
 fn is_older(live: &Object) -> bool {
     let written = |of_status: bool| {
         let entries = live.at("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
@@ -214,7 +255,7 @@ fn is_older(live: &Object) -> bool {
         about.filter_map(|entry| entry["time"].as_str()).max()
     };
     // Both are of one form, in UTC.
-    written(true).is_some_and(|status| written(false).is_some_and(|spec| status <= spec))
+    written(true).is_some_and(|status| written(false).is_some_and(|spec| status < spec))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use super::{Routing, Services};
 use crate::manifest::ids::ObjectName;
-use crate::manifest::object::Object;
+use crate::manifest::object::{Kind, Object, ObjectRef, items, section};
 use crate::record::posture::Naming;
 use serde_json::{Value, json};
 
@@ -16,7 +16,13 @@ pub(super) struct HttpRouteForm<'a> {
     pub(super) service: &'a ObjectName,
 }
 
-impl HttpRouteForm<'_> {
+impl<'s> HttpRouteForm<'s> {
+    /// An object as these rules, which lead to that Service.
+    pub(super) fn of(object: &Object, rules: Vec<Value>, service: &'s ObjectName) -> Self {
+        let reference = ObjectRef { kind: Kind::HttpRoute, ..object.reference().clone() };
+        Self { route: Object::new(reference, json!({"spec": {"rules": rules}})), service }
+    }
+
     pub(super) fn services<'a>(&'a self, naming: &'a Naming) -> Services<'a> {
         naming.services().unwrap_or(self.service.into())
     }
@@ -29,6 +35,21 @@ pub(super) fn rewritten(
     change: impl FnOnce(&HttpRouteForm<'_>) -> Object,
 ) -> Object {
     routing.as_http_route(route).map_or_else(|| route.clone(), |words| routing.with_http_route(route, change(&words)))
+}
+
+/// The object with the rules of its form as entries of that list of its `spec`, if it has one.
+pub(super) fn with_rules<E: IntoIterator<Item = Value>>(
+    object: &Object,
+    list: &str,
+    form: &Object,
+    entries: impl FnMut(&Value) -> E,
+) -> Object {
+    let mut object = object.clone();
+    if object.at(&format!("/spec/{list}")).is_some() {
+        let all: Vec<Value> = items(&form.value()["spec"], "rules").flat_map(entries).collect();
+        section(object.value_mut(), &["spec"]).insert(list.to_owned(), all.into());
+    }
+    object
 }
 
 /// A destination as the backend reference `to`, with that weight.

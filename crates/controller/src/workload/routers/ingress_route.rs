@@ -5,10 +5,10 @@
 //! would come by, and the headers. Semantics: Traefik's reference of IngressRoute and "Rules and Priority": the matching route of the
 //! highest priority takes a request, and a route that says none has the length of its rule as its priority.
 
-use super::http_form::HttpRouteForm;
+use super::http_form::{self, HttpRouteForm};
 use super::{Routing, traefik};
 use crate::manifest::ids::{ObjectName, Percent};
-use crate::manifest::object::{Kind, Object, ObjectRef, items, section};
+use crate::manifest::object::{Object, items, section};
 use crate::manifest::traefik::priority_before;
 use crate::workload::layouts::LayoutError;
 use serde_json::{Value, json};
@@ -32,19 +32,12 @@ impl Routing for IngressRoute<'_> {
             words["own"] = (*one).clone();
             words
         });
-        let words: Vec<Value> = words.collect();
-        let reference = ObjectRef { kind: Kind::HttpRoute, ..route.reference().clone() };
-        Some(HttpRouteForm { route: Object::new(reference, json!({"spec": {"rules": words}})), service: self.0 })
+        Some(HttpRouteForm::of(route, words.collect(), self.0))
     }
 
     fn with_http_route(&self, route: &Object, words: Object) -> Object {
-        let mut route = route.clone();
-        if route.at("/spec/routes").is_some() {
-            let entries = Entries::of(&route, self.0);
-            let routes: Vec<Value> = items(&words.value()["spec"], "rules").map(|words| one(words, &entries)).collect();
-            section(route.value_mut(), &["spec"]).insert("routes".to_owned(), routes.into());
-        }
-        route
+        let entries = Entries::of(route, self.0);
+        http_form::with_rules(route, "routes", &words, |words| [one(words, &entries)])
     }
 
     fn extra_route(&self, route: &Object, copies: Percent) -> Result<Option<Object>, LayoutError> {

@@ -5,10 +5,10 @@
 //! words there stays as it is, at the place where it stood. Semantics: Istio's reference of VirtualService, "HTTPRoute": the
 //! first route that matches takes a request, weights are relative, and a destination that is alone gets all.
 
-use super::http_form::{HttpRouteForm, backend, changed, renamed, rewritten};
+use super::http_form::{HttpRouteForm, backend, changed, renamed, rewritten, with_rules};
 use super::{RouteStatus, RouteView, Routing, gateway_api};
 use crate::manifest::ids::ObjectName;
-use crate::manifest::object::{Kind, Object, ObjectRef, items, items_mut, section};
+use crate::manifest::object::{Object, items, items_mut, section};
 use crate::workload::layouts::SUFFIX;
 use serde_json::{Map, Value, json};
 
@@ -18,17 +18,11 @@ pub(super) struct Istio<'a>(pub(super) &'a ObjectName);
 impl Routing for Istio<'_> {
     fn as_http_route(&self, service: &Object) -> Option<HttpRouteForm<'_>> {
         let rules: Vec<Value> = items(&service.value()["spec"], "http").map(rule).collect();
-        let reference = ObjectRef { kind: Kind::HttpRoute, ..service.reference().clone() };
-        Some(HttpRouteForm { route: Object::new(reference, json!({"spec": {"rules": rules}})), service: self.0 })
+        Some(HttpRouteForm::of(service, rules, self.0))
     }
 
     fn with_http_route(&self, service: &Object, words: Object) -> Object {
-        let mut service = service.clone();
-        if service.at("/spec/http").is_some() {
-            let routes: Vec<Value> = items(&words.value()["spec"], "rules").map(route).collect();
-            section(service.value_mut(), &["spec"]).insert("http".to_owned(), routes.into());
-        }
-        service
+        with_rules(service, "http", &words, |rule| [route(rule)])
     }
 
     fn with_cookie(&self, split: &Object, cookie: &str) -> Object {
@@ -37,6 +31,10 @@ impl Routing for Istio<'_> {
 
     fn status(&self, service: &Object, _view: &RouteView<'_>) -> RouteStatus {
         status(service)
+    }
+
+    fn is_numbered(&self, service: &Object) -> bool {
+        service.at("/status/observedGeneration").is_some()
     }
 }
 

@@ -179,6 +179,11 @@ trait Routing {
         RouteStatus::Effective
     }
 
+    /// What [`is_numbered`] says.
+    fn is_numbered(&self, _carrier: &Object) -> bool {
+        false
+    }
+
     /// What [`references`] says.
     fn references(&self, route: &Object) -> bool {
         self.as_http_route(route).is_some_and(|words| gateway_api::references(&words.route, words.service))
@@ -306,6 +311,13 @@ pub fn status(router: &Router, view: &RouteView<'_>) -> RouteStatus {
             RouteStatus::NotYet { why: format!("{} is not there", missing.unwrap_or_default()) }
         }
     }
+}
+
+/// Whether that status says of which generation of the live route it is. Where it does not, one that was there before is no answer to what
+/// was written last.
+#[must_use]
+pub fn is_numbered(router: &Router, view: &RouteView<'_>) -> bool {
+    live_route(router, view).is_some_and(|live| routing(router).is_numbered(live))
 }
 
 /// What of a route decides who takes it, beside what its gateways let in. No split changes it.

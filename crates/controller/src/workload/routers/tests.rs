@@ -69,6 +69,23 @@ fn a_retreat_repeats_what_is_ours_and_the_field_that_is_lowered() {
 }
 
 #[test]
+fn x_15_a_status_without_a_generation_is_no_answer_to_the_last_write() {
+    let said = |kind, status| {
+        let router = Router::by_route(kind, &name("web"), &name("web")).unwrap();
+        let state = live([object(kind, "web", json!({"status": status}))]);
+        is_numbered(&router, &view(&state, &namespace(), &name("web")))
+    };
+    let by = |controller: &str| json!({"parents": [{"controllerName": controller}]});
+    assert!(said(Kind::HttpRoute, by("example.test/gateway")));
+    assert!(!said(Kind::HttpRoute, by("linkerd.io/policy-controller")));
+    assert!(said(Kind::HttpProxy, json!({})));
+    assert!(said(Kind::VirtualService, json!({"observedGeneration": "2"})));
+    assert!(!said(Kind::VirtualService, json!({})), "Istio says nothing unless it is told to");
+    assert!(!said(Kind::RouteTable, json!({"statuses": {"gloo-system": {"state": 1}}})));
+    assert!(!said(Kind::IngressRoute, json!({})));
+}
+
+#[test]
 fn what_is_not_there_sends_nobody_to_the_candidate() {
     let state = LiveState::default();
     let (namespace, target) = (namespace(), name("web"));

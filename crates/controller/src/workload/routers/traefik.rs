@@ -27,8 +27,7 @@ impl Routing for Traefik<'_> {
     fn as_http_route(&self, service: &Object) -> Option<HttpRouteForm<'_>> {
         let entries: Vec<&Value> = items(&service.value()["spec"]["weighted"], "services").collect();
         let rule = Entries::of(service, self.0).in_words(&entries);
-        let reference = ObjectRef { kind: Kind::HttpRoute, ..service.reference().clone() };
-        Some(HttpRouteForm { route: Object::new(reference, json!({"spec": {"rules": [rule]}})), service: self.0 })
+        Some(HttpRouteForm::of(service, vec![rule], self.0))
     }
 
     fn with_http_route(&self, service: &Object, words: Object) -> Object {

@@ -40,6 +40,12 @@ pub(super) fn status(live: &Object) -> RouteStatus {
     verdicts.max_by_key(worst_last).expect("a verdict, because there is at least one parent")
 }
 
+/// Whether all that speak for the route say of which generation.
+pub(super) fn is_numbered(live: &Object) -> bool {
+    let status = live.at("/status").unwrap_or(&Value::Null);
+    items(status, "parents").all(|entry| entry["controllerName"] != UNNUMBERED)
+}
+
 /// Group, kind, namespace, name, section and port of a parent, with the API's defaults. A Service is of the group without a name,
 /// which Linkerd's status calls `core`.
 fn identity(parent: &Value, namespace: &str) -> [String; 6] {

@@ -1,5 +1,6 @@
 use super::*;
 use crate::manifest::desired::HeaderValue;
+use crate::manifest::object::Kind;
 use crate::record::posture::Split;
 use crate::workload::fixtures::{name, object};
 use crate::workload::routers::ObservedSplit;
@@ -122,6 +123,45 @@ fn x_16_what_leads_to_the_candidate_otherwise_is_foreign() {
     }
 }
 
+#[test]
+fn x_16_the_candidate_is_seen_behind_an_upstream_too() {
+    let web = name("web");
+    for upstream in ["kube-svc:shop-web-canary-80", "shop-web-canary-80"] {
+        let to = |namespace| json!({"upstream": {"name": upstream, "namespace": namespace}});
+        let beside = |with: &str, weight| {
+            let entries =
+                [json!({"destination": kube(with), "weight": 9}), json!({"destination": to("shop"), "weight": weight})];
+            json!([{"routeAction": {"multi": {"destinations": entries}}}])
+        };
+        for routes in [
+            json!([{"routeAction": {"single": to("gloo-system")}}]),
+            json!([{"matchers": [{"prefix": "/new"}], "routeAction": {"single": to("shop")}}, {"routeAction": {"single": kube("web")}}]),
+            beside("web", 1),
+            beside("old", 1),
+        ] {
+            let live = table(routes);
+            let ObservedSplit::Foreign(why) = shown(&RouteTable(&web), &live) else { panic!("{:#}", live.value()) };
+            assert_eq!(
+                why,
+                format!("route 0 leads to the candidate by the upstream {upstream}, and not by its Service")
+            );
+            let back = lowered(&RouteTable(&web), &live);
+            assert_eq!(shown(&RouteTable(&web), &back), ObservedSplit::Split(Split::stable()), "{:#}", back.value());
+            assert!(!back.value().to_string().contains(upstream), "{:#}", back.value());
+        }
+        assert_eq!(
+            lowered(&RouteTable(&web), &table(json!([{"routeAction": {"single": to("shop")}}]))).value()["spec"]["routes"],
+            json!([{"routeAction": {"single": kube("web")}}])
+        );
+        assert_eq!(shown(&RouteTable(&web), &table(beside("old", 0))), ObservedSplit::Split(Split::stable()));
+    }
+    for other in ["shop-web-canary-old-80", "blog-web-canary-80", "shop-web-canary", "web-canary"] {
+        let live =
+            table(json!([{"routeAction": {"single": {"upstream": {"name": other, "namespace": "gloo-system"}}}}]));
+        assert_eq!(shown(&RouteTable(&web), &live), ObservedSplit::Split(Split::stable()), "{other}");
+    }
+}
+
 /// A table with that status, which was written at that minute; what it asks for was at minute 1.
 fn judged(status: Value, minute: u8) -> RouteStatus {
     let managed = json!([
@@ -129,7 +169,7 @@ fn judged(status: Value, minute: u8) -> RouteStatus {
         {"manager": "gloo", "operation": "Update", "time": format!("2026-03-02T10:0{minute}:00Z"), "fieldsV1": {"f:status": {}}},
     ]);
     let live = object(Kind::RouteTable, "web", json!({"metadata": {"managedFields": managed}, "status": status}));
-    super::status(&live, "web-canary")
+    super::status(&live, &["site", "web", "web-canary"])
 }
 
 fn of(state: Value, reason: &str) -> Value {
@@ -150,23 +190,43 @@ fn t_14_gloo_is_believed_about_what_was_written_last() {
         assert!(matches!(judged(pending, 2), RouteStatus::NotYet { .. }));
     }
     for rejected in [json!("Rejected"), json!(2)] {
-        let why = "Gloo: Rejected: bad".to_owned();
-        assert_eq!(judged(of(rejected.clone(), "bad"), 2), RouteStatus::Refused { why });
-        for before in [0, 1] {
-            assert!(
-                matches!(judged(of(rejected.clone(), "bad"), before), RouteStatus::NotYet { .. }),
-                "as old as the change"
-            );
-        }
+        let refused = RouteStatus::Refused { why: "Gloo: Rejected: bad".to_owned() };
+        assert_eq!(judged(of(rejected.clone(), "bad"), 2), refused);
+        assert_eq!(judged(of(rejected.clone(), "bad"), 1), refused, "it is not said a second time");
+        assert!(matches!(judged(of(rejected.clone(), "bad"), 0), RouteStatus::NotYet { .. }), "older than the change");
+        let mut both = of(json!("Accepted"), "");
+        both["state"] = rejected;
+        assert_eq!(judged(both, 2), RouteStatus::Effective, "the flat one is what an older Gloo left");
     }
 }
 
 #[test]
 fn t_15_a_warning_speaks_against_no_version() {
     for warning in [json!("Warning"), json!(3)] {
-        let made = judged(of(warning.clone(), "service shop/web-canary not found"), 2);
-        assert!(matches!(made, RouteStatus::NotYet { .. }), "it is made just before: {made:?}");
-        let other = judged(of(warning, "route table foxtrot/routes missing"), 2);
-        assert!(matches!(other, RouteStatus::Barred { .. }), "{other:?}");
+        // The candidate's Service is made just before.
+        for ours in [
+            "*v1.Upstream { shop.kube-svc:shop-web-canary-80 } not found",
+            "service shop/web-canary not found",
+            "list did not find upstream shop.web.",
+            "site: no route",
+            "nothing of shop.site is served",
+        ] {
+            let made = judged(of(warning.clone(), ours), 2);
+            assert!(matches!(made, RouteStatus::NotYet { .. }), "{ours}: {made:?}");
+        }
+        for other in [
+            "route table foxtrot/routes missing",
+            "*v1.Upstream { shop.kube-svc:shop-web-canary-old-80 } not found",
+            "*v1.Upstream { blog.kube-svc:blog-web-canary-80 } not found",
+            "service shop/web-canary-old not found",
+            "service shop/old-web-canary not found",
+            "service blog/web-canary not found",
+            "list did not find upstream shop.web-admin",
+            "list did not find upstream web.old",
+            "invalid webhook, and websockets are off",
+        ] {
+            let said = judged(of(warning.clone(), other), 2);
+            assert!(matches!(said, RouteStatus::Barred { .. }), "{other}: {said:?}");
+        }
     }
 }

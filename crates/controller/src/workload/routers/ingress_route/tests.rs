@@ -1,6 +1,7 @@
 use super::*;
 use crate::manifest::cookie;
 use crate::manifest::desired::HeaderMatch;
+use crate::manifest::object::Kind;
 use crate::manifest::traefik::priority;
 use crate::record::posture::Split;
 use crate::workload::fixtures::{name, object};

@@ -1,5 +1,6 @@
 use super::*;
 use crate::manifest::desired::HeaderValue;
+use crate::manifest::object::Kind;
 use crate::record::posture::Split;
 use crate::workload::fixtures::{name, object};
 use crate::workload::routers::tests::{lowered, rendered, shown};
