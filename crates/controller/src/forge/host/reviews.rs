@@ -7,11 +7,11 @@ use super::wire::Id;
 use super::{CallPurpose, Host, HostError, LINK, Method, PAGES};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId};
-use crate::manifest::installation::HostKind;
+use crate::manifest::installation::{HostKind, PullHost};
 use crate::people::review::{Review, Says};
 use crate::people::user::{Account, Being, Permission, User};
 use crate::record::state::Time;
-use crate::record::text::plain;
+use crate::record::text::{coauthors, plain};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,7 +38,8 @@ pub struct Shown {
     pub commit: CommitId,
     /// Those before it.
     pub parents: BTreeSet<CommitId>,
-    /// The accounts of its author and its committer; of an address without one, that.
+    /// The accounts of its author and its committer; of an address without one, that. Of those whom its message names as having made it with
+    /// them, the accounts alone: an address that nobody has is nobody's there, or who names a tool had no proof for ever.
     pub by: BTreeSet<Result<User, String>>,
 }
 
@@ -125,6 +126,7 @@ struct RawSha {
 struct RawPeople {
     author: Option<RawPerson>,
     committer: Option<RawPerson>,
+    message: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -184,13 +186,15 @@ impl RawReview {
 }
 
 impl RawCommit {
-    fn read(self) -> Shown {
-        let RawPeople { author, committer } = self.commit;
+    fn read(self, site: &PullHost) -> Shown {
+        let RawPeople { author, committer, message } = self.commit;
         let who = |user: Option<RawUser>, person: Option<RawPerson>| {
             let address = || person.and_then(|person| person.email).unwrap_or_else(|| "nobody".to_owned());
             user.and_then(|user| user.read()).ok_or_else(|| plain(&address()))
         };
-        let by = [who(self.author, author), who(self.committer, committer)].into();
+        let mut by = BTreeSet::from([who(self.author, author), who(self.committer, committer)]);
+        let message = message.unwrap_or_default();
+        by.extend(coauthors(&message).filter_map(|(_, address)| site.owner_of(&address)).map(Ok));
         Shown { commit: self.sha, parents: self.parents.into_iter().map(|parent| parent.sha).collect(), by }
     }
 }
@@ -351,7 +355,7 @@ impl Host {
         }
         let raw: Vec<RawCommit> = self.all(&format!("pulls/{number}/commits")).await?;
         few(raw.len(), number)?;
-        Ok(raw.into_iter().map(RawCommit::read).collect())
+        Ok(raw.into_iter().map(|commit| commit.read(&self.site)).collect())
     }
 
     /// One commit.
@@ -364,7 +368,8 @@ impl Host {
             HostKind::Github => format!("commits/{commit}"),
             HostKind::Gitlab => return self.showing(commit).await,
         };
-        self.get::<RawCommit>(CallPurpose::Review, self.in_repository(&path)).await.map(RawCommit::read)
+        let commit: RawCommit = self.get(CallPurpose::Review, self.in_repository(&path)).await?;
+        Ok(commit.read(&self.site))
     }
 
     /// What users may do now.

@@ -186,8 +186,11 @@ impl ReviewFetcher {
     async fn writers(&self, made: Vec<Authorship>) -> Result<BTreeMap<Author, CommitId>, Silence> {
         let alone = made.iter().filter(|made| made.parents < 2);
         let alone: Vec<CommitId> = alone.map(|made| made.commit.clone()).collect();
-        let mut people: BTreeMap<_, CommitId> = BTreeMap::new();
-        for Authorship { commit, parents: _, by } in made {
+        let (mut people, mut named) = (BTreeMap::<_, CommitId>::new(), BTreeMap::<_, CommitId>::new());
+        for Authorship { commit, parents: _, by, with } in made {
+            for person in with {
+                named.entry(person).or_insert_with(|| commit.clone());
+            }
             people.entry(by).or_insert(commit);
         }
         if people.len() > PEOPLE {
@@ -197,7 +200,7 @@ impl ReviewFetcher {
             return Err(too_many(COMMITS));
         }
         let mut writers = BTreeMap::new();
-        for commit in people.into_values() {
+        for commit in people.into_values().chain(named.into_values()).collect::<BTreeSet<_>>() {
             let shown = self.host.lock().await.commit(&commit).await?;
             for author in authors(&shown) {
                 writers.entry(author).or_insert_with(|| commit.clone());
@@ -318,6 +321,7 @@ mod tests {
     use crate::forge::host::testing::Server;
     use crate::forge::host::testing::github::sha;
     use crate::gate::proof::ProofQuestion;
+    use crate::git::Person;
     use crate::manifest::installation::{Access, HostKind, PullHost};
     use crate::manifest::oid;
     use crate::record::fixture;
@@ -374,7 +378,59 @@ mod tests {
     }
 
     fn alone(commit: &str) -> Authorship {
-        Authorship { commit: commit.parse().unwrap(), parents: 1, by: BTreeSet::new() }
+        Authorship { commit: commit.parse().unwrap(), parents: 1, by: BTreeSet::new(), with: BTreeSet::new() }
+    }
+
+    fn person(name: &str) -> Person {
+        Person { name: name.to_owned(), email: format!("{name}@example.org") }
+    }
+
+    /// What they are called, or their address.
+    fn named(authors: &BTreeMap<Author, CommitId>) -> BTreeMap<String, &str> {
+        let named = |author: &Author| match author {
+            Author::User(user) => user.login.clone(),
+            Author::Unknown(address) => address.clone(),
+            Author::Ourselves => "we".to_owned(),
+        };
+        authors.iter().map(|(author, commit)| (named(author), commit.as_str())).collect()
+    }
+
+    #[tokio::test]
+    async fn attack_74_who_is_named_as_a_co_author_made_the_version() {
+        let (review_fetcher, server, _world) = review_fetcher().await;
+        let [alone_by_eve, paired, squashed, topic, below] = ["a", "b", "c", "d", "0"].map(sha);
+        let with = |id: &str, trailers: &[&str]| {
+            let mut commit = commit(id, "eve", &[&below]);
+            let trailers: String = trailers.iter().map(|address| format!("\nco-authored-by: x <{address}>")).collect();
+            commit["commit"]["message"] = json!(format!("web: 2\n{trailers}"));
+            commit
+        };
+        let ana = ["1+ana-before@users.noreply.127.0.0.1", "tool@example.org", "5+x@users.noreply.evil.test"];
+        server.state().there = [
+            (format!("commits/{alone_by_eve}"), with(&alone_by_eve, &[])),
+            (format!("commits/{paired}"), with(&paired, &ana)),
+            (format!("commits/{squashed}/pulls"), json!([pull(10, "zoe", &squashed, "main")])),
+            ("pulls/10/commits".to_owned(), json!([with(&topic, &["3+carol@users.noreply.127.0.0.1"])])),
+        ]
+        .into();
+        for commit in [&alone_by_eve, &paired, &topic] {
+            server.state().there.insert(format!("commits/{commit}/pulls"), json!([]));
+        }
+        let made = |commit: &str, with: &[&str]| Authorship {
+            by: [person("eve")].into(),
+            with: with.iter().map(|name| person(name)).collect(),
+            ..alone(commit)
+        };
+        let made = vec![made(&alone_by_eve, &[]), made(&paired, &["ana", "tool"]), made(&squashed, &[])];
+        let writers = review_fetcher.writers(made).await.unwrap();
+        // An address that the host gave is of one number, whatever was before it; any other is nobody's.
+        let expected =
+            [("ana-before", &paired), ("eve@example.org", &alone_by_eve), ("zoe", &squashed), ("carol", &squashed)];
+        assert_eq!(named(&writers), expected.map(|(who, commit)| (who.to_owned(), commit.as_str())).into());
+        assert!(writers.contains_key(&Author::User(User { id: 1, login: "Ana".to_owned() })), "by her number");
+        let asked =
+            server.state().asked.iter().filter(|(what, _)| what.ends_with(&format!("commits/{paired}"))).count();
+        assert_eq!(asked, 1, "of each commit once");
     }
 
     #[tokio::test]
@@ -395,12 +451,7 @@ mod tests {
         ]
         .into();
         let writers = review_fetcher.writers(vec![alone(&main)]).await.unwrap();
-        let named = |author: &Author| match author {
-            Author::User(user) => user.login.clone(),
-            Author::Unknown(address) => address.clone(),
-            Author::Ourselves => "we".to_owned(),
-        };
-        let who: BTreeSet<String> = writers.keys().map(named).collect();
+        let who: BTreeSet<String> = named(&writers).into_keys().collect();
         let people = ["ana", "eve", "host@example.org", "mallory@example.org", "carol@example.org"];
         assert_eq!(who, people.map(str::to_owned).into());
         assert!(writers.values().all(|commit| commit.as_str() == main), "people know those of main: {writers:?}");
