@@ -45,8 +45,8 @@ use call::{Tally, counted};
 pub use checks::{Annotation, AnnotationLevel, CheckRun};
 use gitlab::RawRequest;
 use kinds::{Change, Turn};
-pub use line::HttpTransport;
-use line::{Line, network};
+use line::Line;
+pub use line::{HttpTransport, network};
 use list::Listed;
 pub use offers::{Comment, Offer, Offers};
 pub use pass::Pass;
@@ -149,6 +149,11 @@ impl Host {
     #[must_use]
     pub fn leaving(self, spare: i64) -> Self {
         Self { budget: Budget::leaving(spare), ..self }
+    }
+
+    /// Is one of so many who ask, and leave the same to others: none takes what is another's.
+    pub fn share(&mut self, among: usize) {
+        self.budget.share(among);
     }
 
     /// Who we are there: asked once.

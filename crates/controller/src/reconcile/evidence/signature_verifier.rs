@@ -101,7 +101,7 @@ mod tests {
         };
         let part = BTreeMap::from([(APP.parse().unwrap(), Had::AsIn(stable))]);
         let version = Some(Version { commit: commit.clone(), stable: [part, BTreeMap::new()] });
-        let query = ReviewQuery { asked, request: None, version };
+        let query = ReviewQuery { tenant: None, asked, request: None, version };
         let told = SignatureVerifier { store, main }.tell(&query, fixture::time("12:00:00")).await.unwrap();
         let ProofEvidence::Signed(signed) = told else { panic!("{told:?}") };
         let expected = ["ben@example.org", "eve@example.org"].map(|address| (address.to_owned(), commit.clone()));
