@@ -6,7 +6,8 @@
 //! about 18.5) does not tell when somebody approved, and the note that it writes comes later than the approval: there an approval is of
 //! the first version.
 
-use super::reviews::{Opened, RawUser, Shown, few};
+use super::commits::{Opened, Shown, few};
+use super::reviews::RawUser;
 use super::wire::Id;
 use super::{CallPurpose, Host, HostError, Method, Pulled};
 use crate::forge::pull::{PullRequest, PullState, Text};
