@@ -44,6 +44,7 @@ pub use app::{AppAuth, Granted};
 pub use call::{CallOutcome, CallPurpose, Count, HostError};
 use call::{Tally, counted};
 pub use checks::{Annotation, AnnotationLevel, CheckRun};
+use commits::Told;
 pub use commits::{Opened, Shown};
 use gitlab::RawRequest;
 use kinds::{Change, Turn};
@@ -113,8 +114,8 @@ pub struct Host {
     listed: Listed,
     /// What else was read, with its ETag.
     known: BTreeMap<String, (String, Vec<u8>)>,
-    /// Of which pull requests commits were made: it stays so.
-    remade: BTreeMap<CommitId, Vec<Opened>>,
+    /// What it has told of commits, and stays so.
+    told: Told,
     /// What its clock said last.
     date: Option<Time>,
     me: Option<Me>,
@@ -142,9 +143,9 @@ impl Host {
     #[must_use]
     pub fn over(transport: HttpTransport, site: PullHost, pass: Pass, count: Count, now: Now) -> Self {
         let (budget, listed, known) = (Budget::leaving(SPARE), Listed::default(), BTreeMap::new());
-        let (count, remade) = (Arc::new(count), BTreeMap::new());
+        let (count, told) = (Arc::new(count), Told::default());
         pass.counted_by(&count);
-        Self { transport, site, pass, budget, listed, known, remade, date: None, me: None, count, now }
+        Self { transport, site, pass, budget, listed, known, told, date: None, me: None, count, now }
     }
 
     /// Leaves so many percent of what the host allows to others who use the same account.

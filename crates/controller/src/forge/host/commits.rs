@@ -7,7 +7,7 @@ use crate::manifest::installation::{HostKind, PullHost};
 use crate::people::user::User;
 use crate::record::text::{coauthors, plain};
 use serde::Deserialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A commit of a pull request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,8 +30,32 @@ pub struct Opened {
     pub author: Option<User>,
 }
 
-/// Of so many commits it is kept by which pull requests they came.
+/// Of so many commits it is kept who made them, and by which pull requests they came.
 const KEPT: usize = 10_000;
+
+/// What a host has told of commits, and stays so. In memory alone: where the repository has moved to another host a number means
+/// somebody else.
+#[derive(Default)]
+pub(super) struct Told {
+    /// Of which pull requests they were made.
+    remade: BTreeMap<CommitId, Vec<Opened>>,
+    /// Who made them, where all of them have accounts: an address may get one later.
+    made: BTreeMap<CommitId, Shown>,
+    /// Those of merged pull requests.
+    had: BTreeMap<u64, Vec<CommitId>>,
+}
+
+impl Told {
+    fn made(&mut self, shown: &Shown) {
+        if self.made.len() >= KEPT {
+            self.made.clear();
+            self.had.clear();
+        }
+        if shown.by.iter().all(Result::is_ok) {
+            self.made.insert(shown.commit.clone(), shown.clone());
+        }
+    }
+}
 
 /// So many commits of a pull request GitHub lists at most, without a word about the others.
 const MOST_COMMITS: usize = 250;
@@ -93,7 +117,7 @@ impl Host {
     /// # Errors
     /// As [`HostError`] says.
     pub async fn remade(&mut self, commit: &CommitId, main: &str) -> Result<Vec<Opened>, HostError> {
-        if let Some(known) = self.remade.get(commit) {
+        if let Some(known) = self.told.remade.get(commit) {
             return Ok(known.clone());
         }
         let told = match self.site.kind {
@@ -102,10 +126,10 @@ impl Host {
         };
         // A host may learn of a merge some seconds after it: where it tells of none it is asked again.
         let Some(found) = told else { return Ok(Vec::new()) };
-        if self.remade.len() >= KEPT {
-            self.remade.clear();
+        if self.told.remade.len() >= KEPT {
+            self.told.remade.clear();
         }
-        self.remade.insert(commit.clone(), found.clone());
+        self.told.remade.insert(commit.clone(), found.clone());
         Ok(found)
     }
 
@@ -152,11 +176,39 @@ impl Host {
         Ok(raw.into_iter().map(|commit| commit.read(&self.site)).collect())
     }
 
-    /// One commit.
+    /// All commits of a merged pull request, which gets no more. Where all who made them have accounts it is asked once.
+    ///
+    /// # Errors
+    /// As [`HostError`] says.
+    pub async fn had(&mut self, number: u64) -> Result<Vec<Shown>, HostError> {
+        let Told { remade: _, made, had } = &self.told;
+        let known = had.get(&number).and_then(|all| all.iter().map(|commit| made.get(commit).cloned()).collect());
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let commits = self.commits(number).await?;
+        commits.iter().for_each(|shown| self.told.made(shown));
+        let is_known = |shown: &Shown| self.told.made.contains_key(&shown.commit);
+        if !commits.is_empty() && commits.iter().all(is_known) {
+            self.told.had.insert(number, commits.iter().map(|shown| shown.commit.clone()).collect());
+        }
+        Ok(commits)
+    }
+
+    /// One commit: asked once, where all who made it have accounts.
     ///
     /// # Errors
     /// As [`HostError`] says.
     pub async fn commit(&mut self, commit: &CommitId) -> Result<Shown, HostError> {
+        if let Some(known) = self.told.made.get(commit) {
+            return Ok(known.clone());
+        }
+        let shown = self.told_of(commit).await?;
+        self.told.made(&shown);
+        Ok(shown)
+    }
+
+    async fn told_of(&mut self, commit: &CommitId) -> Result<Shown, HostError> {
         let path = match self.site.kind {
             HostKind::Gitea => format!("git/commits/{commit}?stat=false&verification=false&files=false"),
             HostKind::Github => format!("commits/{commit}"),

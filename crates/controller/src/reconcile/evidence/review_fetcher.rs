@@ -270,7 +270,7 @@ async fn hands(
     Opened { number, author }: Opened,
 ) -> Result<(BTreeSet<Author>, Vec<CommitId>), Silence> {
     let author = author.ok_or_else(|| gone(number))?;
-    let commits = host.lock().await.commits(number).await?;
+    let commits = host.lock().await.had(number).await?;
     if commits.is_empty() {
         return Err(Silence::Odd(format!("the Git host lists no commits of pull request {number}")));
     }
@@ -484,6 +484,33 @@ mod tests {
         let people = ["ana", "eve", "host@example.org", "mallory@example.org", "carol@example.org"];
         assert_eq!(who, people.map(str::to_owned).into());
         assert!(writers.values().all(|commit| commit.as_str() == main), "people know those of main: {writers:?}");
+    }
+
+    #[tokio::test]
+    async fn what_a_host_has_told_of_commits_is_asked_once_and_again_where_somebody_has_no_account() {
+        let (review_fetcher, server, _world) = review_fetcher().await;
+        let host = review_fetcher.host(None).await;
+        let [squashed, topic, below] = ["a", "b", "0"].map(sha);
+        let opened = json!([pull(10, "eve", &squashed, "main")]);
+        for (account, again) in [(Value::Null, 2), (json!({"id": 1, "login": "ana"}), 0)] {
+            let by = |id: &str| {
+                let mut commit = commit(id, "ana", &[&below]);
+                (commit["author"], commit["committer"]) = (account.clone(), account.clone());
+                commit
+            };
+            server.state().there = [
+                (format!("commits/{squashed}"), by(&squashed)),
+                (format!("commits/{squashed}/pulls"), opened.clone()),
+                ("pulls/10/commits".to_owned(), json!([by(&topic)])),
+                (format!("commits/{topic}/pulls"), opened.clone()),
+            ]
+            .into();
+            let first = review_fetcher.writers(&host, vec![alone(&squashed)]).await.unwrap();
+            assert_eq!(first.len(), 2, "ana, and who opened it: {first:?}");
+            server.state().asked.clear();
+            assert_eq!(review_fetcher.writers(&host, vec![alone(&squashed)]).await.unwrap(), first);
+            assert_eq!(server.state().asked.len(), again, "{:?}", server.state().asked);
+        }
     }
 
     #[tokio::test]
