@@ -1,6 +1,6 @@
 //! Asking a Git host who approved a decision: each in a task of its own. What Git can tell is asked of Git.
 
-use super::{Collector, SignatureVerifier};
+use super::{Collector, SignatureVerifier, of_rollout};
 use crate::forge::host::{Host, HostError, Opened, Pulled, Shown};
 use crate::gate::proof::{Author, MergedPull, ProofEvidence, ReviewEvidence};
 use crate::git::{Authorship, Changed, GitError, RefName, Store};
@@ -74,7 +74,7 @@ impl Collector {
             let (review_fetcher, signature_verifier) = (self.review_fetcher.clone(), self.signature_verifier.clone());
             let (clock, shared) = (self.clock.clone(), Arc::clone(&self.shared));
             let review_query = review_query.clone();
-            self.spawn(async move {
+            self.spawn(of_rollout(rollout), async move {
                 let told = match (review_query.asked.rule.by, &review_fetcher, &signature_verifier) {
                     (By::Reviews, Some(review_fetcher), _) => {
                         let host = review_fetcher.host(review_query.tenant.as_ref()).await;
