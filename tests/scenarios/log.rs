@@ -12,6 +12,7 @@ use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::{Context, SubscriberExt};
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{Layer, Registry};
 
 /// Something that the controller said.
@@ -158,12 +159,30 @@ impl Fields {
     }
 }
 
-impl<S: Subscriber> Layer<S> for Ear {
-    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+/// In which span some things are said: whatever else is logged there says so whose it is, too.
+const SPANS: [(&str, &str); 8] = [
+    ("recorded", "tick"),
+    ("asks people", "tick"),
+    ("done", "action"),
+    ("not done", "action"),
+    ("dry run", "rollout"),
+    ("looked up", "rollout"),
+    ("asked who approved", "rollout"),
+    ("measured", "question"),
+];
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Ear {
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
         let mut fields = Fields::default();
         event.record(&mut fields);
         let mut shared = self.shared.lock().unwrap();
         let (message, rollout) = (fields.take("message"), fields.take("rollout"));
+        let mut spans = context.event_scope(event).into_iter().flatten();
+        let wanted = SPANS.iter().find(|(said, _)| *said == message).map(|(_, span)| *span);
+        if wanted.is_some_and(|wanted| !spans.any(|span| span.name() == wanted)) {
+            let what = What::Warned(format!("{message}: said outside of its span"));
+            shared.said.push(Said { at: self.clock.now(), what });
+        }
         match message.as_str() {
             "planned" => drop(shared.waits.insert(rollout, Vec::new())),
             "waits" => {

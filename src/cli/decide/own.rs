@@ -27,7 +27,7 @@ pub(super) async fn warning(
     let (Ok(from), Ok(to)) = (from, to) else { return Ok(None) };
     let Some(version) = proof::of_run(state, run, [&from, &to], &plan.jobs) else { return Ok(None) };
     let made = repository.authors(&version.commit, &version.stable);
-    let theirs = made.iter().find(|made| made.by.iter().any(|by| by.email.eq_ignore_ascii_case(&person.email)));
+    let theirs = made.iter().find(|made| made.makers().any(|by| by.email.eq_ignore_ascii_case(&person.email)));
     Ok(theirs.map(|made| {
         let commit = made.commit.as_str().get(..8).unwrap_or_default();
         format!(

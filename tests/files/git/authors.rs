@@ -40,9 +40,24 @@ fn joins(origin: &Origin, who: &str, branch: &str, parents: [&str; 2], as_in: &s
 }
 
 fn names(made: Vec<Authorship>) -> Vec<String> {
-    let mut names: Vec<String> = made.into_iter().flat_map(|made| made.by).map(|person| person.name).collect();
+    let mut names: Vec<String> = made.iter().flat_map(Authorship::makers).map(|person| person.name.clone()).collect();
     names.sort();
     names
+}
+
+#[tokio::test]
+async fn attack_74_whom_a_commit_names_as_its_co_authors_made_it_too() {
+    let bed = Bed::new().await;
+    let stable = app(&bed.origin, "ana", "main", "1");
+    let before = had(state(&bed.origin, &stable));
+    let (file, message) = ([(APP, Some(b"2".as_slice()))], "app\n\nCo-authored-by: eve <Eve@example.org>");
+    let tip = bed.origin.commit_as("ben <ben@example.org>", "main", &file, message);
+    bed.sync().await;
+    bed.store.deepen(&branch("main")).await.unwrap();
+    let made = bed.store.authors(&id(&tip), &[before]).await.unwrap();
+    let with: Vec<&str> = made.iter().flat_map(|made| &made.with).map(|person| person.email.as_str()).collect();
+    assert_eq!(with, ["eve@example.org"]);
+    assert_eq!(names(made), ["ben", "eve"]);
 }
 
 #[tokio::test]

@@ -8,6 +8,8 @@ use http::header::{HeaderMap, RETRY_AFTER};
 const LONGEST: TimeDelta = TimeDelta::hours(1);
 /// A pause that nobody gave a length.
 const PAUSE: TimeDelta = TimeDelta::seconds(60);
+/// Percent of what the host allows: nobody is held to a share while as much is left. Who asks alone would wait for nobody else.
+const AMPLE: i64 = 50;
 
 /// Until when nothing is asked, and how much is left to others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,13 +17,24 @@ pub struct Budget {
     until: Option<Time>,
     /// Percent of what the host allows.
     spare: i64,
+    /// What one of several may take of it once there is no more than half of it left: percent of all.
+    share: i64,
+    /// How many answers there were since the host last began to count anew, or since the last pause.
+    own: i64,
+    /// When the host begins to count anew.
+    reset: Option<i64>,
 }
 
 impl Budget {
     /// Leaves so many percent of what the host allows to others who use the same account.
     #[must_use]
     pub fn leaving(spare: i64) -> Self {
-        Self { until: None, spare }
+        Self { until: None, spare, share: 100, own: 0, reset: None }
+    }
+
+    /// Is one of so many who ask, and leave the same to others: none takes what is another's.
+    pub fn share(&mut self, among: usize) {
+        self.share = (100 - self.spare) / i64::try_from(among.max(1)).unwrap_or(i64::MAX);
     }
 
     /// How long nothing may be asked yet.
@@ -40,9 +53,17 @@ impl Budget {
                 Ok(seconds) => TimeDelta::try_seconds(seconds).unwrap_or(LONGEST),
                 Err(_) => Time::from_rfc2822(text).map_or(PAUSE, |at| at - now),
             });
-        let reset = number("ratelimit-reset").and_then(|at| Time::from_timestamp(at, 0)).map(|at| at - now);
+        let reset = number("ratelimit-reset");
+        if reset != self.reset {
+            (self.own, self.reset) = (0, reset);
+        }
+        self.own += 1;
+        let reset = reset.and_then(|at| Time::from_timestamp(at, 0)).map(|at| at - now);
         let (left, all) = (number("ratelimit-remaining"), number("ratelimit-limit"));
-        let low = left.zip(all).is_some_and(|(left, all)| left < all.saturating_mul(self.spare) / 100);
+        let low = left.zip(all).is_some_and(|(left, all)| {
+            let part = |percent: i64| all.saturating_mul(percent) / 100;
+            left < part(self.spare) || (left < part(AMPLE) && self.own > part(self.share))
+        });
         let refused = status == 429
             || (status == 403
                 && (asked.is_some() || left == Some(0) || message.to_ascii_lowercase().contains("rate limit")));
@@ -54,6 +75,8 @@ impl Budget {
         if let Some(pause) = pause {
             let until = now + pause.clamp(TimeDelta::seconds(1), LONGEST);
             self.until = Some(self.until.map_or(until, |known| known.max(until)));
+            // A host that never says when it begins anew would else be asked for nothing but pauses.
+            self.own = 0;
         }
         refused
     }
@@ -101,6 +124,42 @@ mod tests {
             budget.rests(now)
         };
         assert_eq!((rests(3_000), rests(2_999)), (None, Some(PAUSE)));
+    }
+
+    #[test]
+    fn x_13_one_of_several_takes_its_share_alone() {
+        let now = time("12:00:00");
+        let ask = |budget: &mut Budget, left: i64, reset: &[i64]| {
+            let told = [("x-ratelimit-limit", 100), ("x-ratelimit-remaining", left)].into_iter();
+            let told = told.chain(reset.iter().map(|at| ("x-ratelimit-reset", now.timestamp() + at)));
+            let told = told.map(|(name, value)| (name.parse().unwrap(), value.to_string().parse().unwrap()));
+            budget.update(200, &HeaderMap::from_iter(told), "", now);
+            budget.rests(now).map(|pause| pause.num_seconds())
+        };
+        let of_two = || {
+            let mut budget = Budget::leaving(20);
+            budget.share(2);
+            budget
+        };
+        // Alone it takes all but what is left to others.
+        let mut alone = Budget::leaving(20);
+        alone.share(1);
+        assert!((20..100).rev().all(|left| ask(&mut alone, left, &[600]).is_none()));
+        assert_eq!(ask(&mut alone, 19, &[600]), Some(600));
+        // Where there is plenty nobody is held to a share; then who has had theirs waits, and others go on.
+        let [mut greedy, mut modest] = [of_two(), of_two()];
+        assert!((50..100).rev().all(|left| ask(&mut greedy, left, &[600]).is_none()));
+        assert_eq!(ask(&mut greedy, 49, &[600]), Some(600));
+        assert!((20..49).rev().all(|left| ask(&mut modest, left, &[600]).is_none()));
+        // The host begins to count anew, or a pause was kept: so does the share.
+        let mut again = of_two();
+        assert!((50..100).rev().all(|left| ask(&mut again, left, &[600]).is_none()));
+        assert_eq!(ask(&mut again, 49, &[4_200]), None);
+        let mut silent = of_two();
+        assert!((50..100).rev().all(|left| ask(&mut silent, left, &[]).is_none()));
+        assert_eq!(ask(&mut silent, 49, &[]), Some(60));
+        silent.until = None;
+        assert_eq!(ask(&mut silent, 48, &[]), None);
     }
 
     #[test]

@@ -27,6 +27,7 @@ use std::time::Duration;
 mod app;
 mod call;
 mod checks;
+mod commits;
 mod gitlab;
 mod kinds;
 mod labels;
@@ -43,15 +44,17 @@ pub use app::{AppAuth, Granted};
 pub use call::{CallOutcome, CallPurpose, Count, HostError};
 use call::{Tally, counted};
 pub use checks::{Annotation, AnnotationLevel, CheckRun};
+use commits::Told;
+pub use commits::{Opened, Shown};
 use gitlab::RawRequest;
 use kinds::{Change, Turn};
-pub use line::HttpTransport;
-use line::{Line, network};
+use line::Line;
+pub use line::{HttpTransport, network};
 use list::Listed;
 pub use offers::{Comment, Offer, Offers};
 pub use pass::Pass;
+pub use reviews::Pulled;
 use reviews::RawUser;
-pub use reviews::{Opened, Pulled, Shown};
 pub use rules::{HostWebhook, Permissions};
 use wire::{Id, RawPull};
 
@@ -111,8 +114,8 @@ pub struct Host {
     listed: Listed,
     /// What else was read, with its ETag.
     known: BTreeMap<String, (String, Vec<u8>)>,
-    /// Of which pull requests commits were made: it stays so.
-    remade: BTreeMap<CommitId, Vec<Opened>>,
+    /// What it has told of commits, and stays so.
+    told: Told,
     /// What its clock said last.
     date: Option<Time>,
     me: Option<Me>,
@@ -140,15 +143,20 @@ impl Host {
     #[must_use]
     pub fn over(transport: HttpTransport, site: PullHost, pass: Pass, count: Count, now: Now) -> Self {
         let (budget, listed, known) = (Budget::leaving(SPARE), Listed::default(), BTreeMap::new());
-        let (count, remade) = (Arc::new(count), BTreeMap::new());
+        let (count, told) = (Arc::new(count), Told::default());
         pass.counted_by(&count);
-        Self { transport, site, pass, budget, listed, known, remade, date: None, me: None, count, now }
+        Self { transport, site, pass, budget, listed, known, told, date: None, me: None, count, now }
     }
 
     /// Leaves so many percent of what the host allows to others who use the same account.
     #[must_use]
     pub fn leaving(self, spare: i64) -> Self {
         Self { budget: Budget::leaving(spare), ..self }
+    }
+
+    /// Is one of so many who ask, and leave the same to others: none takes what is another's.
+    pub fn share(&mut self, among: usize) {
+        self.budget.share(among);
     }
 
     /// Who we are there: asked once.

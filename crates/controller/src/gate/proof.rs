@@ -335,7 +335,7 @@ fn doubt(wanted: &Required<'_>, merged: &MergedPull, by: &User, of: Option<&Comm
         Some(Flaw::Wrote(by.clone(), commit.clone()))
     } else if account.permission < Permission::Write {
         Some(Flaw::NotAllowed(by.clone()))
-    } else if !wanted.rule.names(&by.login) && team(wanted, merged, by).is_none() {
+    } else if !wanted.rule.means(by.id, &by.login) && team(wanted, merged, by).is_none() {
         Some(Flaw::NotListed(by.clone(), wanted.rule.teams()))
     } else if let Some(of) = of.filter(|of| **of != merged.head) {
         Some(Flaw::OtherCommit(by.clone(), of.clone(), merged.head.clone()))
@@ -353,7 +353,7 @@ fn team<'a>(wanted: &Required<'_>, merged: &'a MergedPull, by: &User) -> Option<
 
 /// An approval that counts: whoever is in several teams is one person.
 fn counted(wanted: &Required<'_>, merged: &MergedPull, by: &User, review: Option<u64>, at: Time) -> Approved {
-    let team = team(wanted, merged, by).filter(|_| !wanted.rule.names(&by.login));
+    let team = team(wanted, merged, by).filter(|_| !wanted.rule.means(by.id, &by.login));
     let (user, login) = (Some(by.id), by.login.clone());
     Approved { user, login, review, team: team.map(Team::to_string), key: None, at }
 }

@@ -5,6 +5,7 @@ use super::history::{boundary, person};
 use super::{GitError, Store, oid, tree};
 use crate::manifest::files::{Had, RepoPath};
 use crate::manifest::ids::{BlobId, CommitId};
+use crate::record::text::coauthors;
 use git2::{Commit, Delta, ErrorCode, Oid, Repository};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,6 +27,15 @@ pub struct Authorship {
     pub parents: usize,
     /// Its author and its committer.
     pub by: BTreeSet<Person>,
+    /// Whom its message names as having made it with them.
+    pub with: BTreeSet<Person>,
+}
+
+impl Authorship {
+    /// All of them.
+    pub fn makers(&self) -> impl Iterator<Item = &Person> {
+        self.by.iter().chain(&self.with)
+    }
 }
 
 impl Store {
@@ -206,7 +216,9 @@ impl<'r> Past<'r> {
         }
         if makes {
             let by = [person(&commit.author()), person(&commit.committer())].into();
-            self.made.insert(Authorship { commit: commit_id(commit.id()), parents: commit.parent_count(), by });
+            let message = String::from_utf8_lossy(commit.message_bytes()).into_owned();
+            let with = coauthors(&message).map(|(name, email)| Person { name, email }).collect();
+            self.made.insert(Authorship { commit: commit_id(commit.id()), parents: commit.parent_count(), by, with });
         }
         Ok(taken)
     }

@@ -137,7 +137,8 @@ pub(super) async fn over_ssh(
     prefixes: &[&str],
     limits: &RemoteLimits,
 ) -> Result<BTreeMap<RefName, CommitId>, GitError> {
-    let pipe = ssh.connect(Service::UploadPack, Version::V2, ssh.budget(limits.advertisement_bytes))?;
+    let budget = ssh.budget(limits.advertisement_bytes);
+    let pipe = ssh.connect_aside(Service::UploadPack, Version::V2, budget).await?;
     let mut tips = Tips::new(prefixes, limits);
     let mut lines = Lines::new(pipe);
     if read_advertisement(&mut lines, &mut tips).await? == Version::V2 {

@@ -234,7 +234,7 @@ impl Remote {
 }
 
 /// Runs `work` on a thread that may block.
-async fn blocking<T: Send + 'static>(
+pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, GitError> + Send + 'static,
 ) -> Result<T, GitError> {
     match tokio::task::spawn_blocking(work).await {

@@ -7,6 +7,7 @@
 use super::GitError;
 use super::http::{Budget, Service, Version, late};
 use super::remote::{RemoteConfig, SshIdentity, Timeouts};
+use super::repo::blocking;
 use crate::manifest::ssh_url::SshUrl;
 use crate::record::text::plain;
 use bytes::{Bytes, BytesMut};
@@ -65,7 +66,23 @@ impl Ssh {
         late(doing, self.timeouts.total)
     }
 
-    /// Starts OpenSSH, which connects to a service.
+    /// Starts OpenSSH, which connects to a service, on a thread that may block: a file for it may lie on a volume that hangs.
+    ///
+    /// # Errors
+    /// As [`Self::connect`]; `Away` when that takes too long.
+    pub(super) async fn connect_aside(
+        self: &Arc<Self>,
+        service: Service,
+        version: Version,
+        budget: Budget,
+    ) -> Result<Pipe, GitError> {
+        let ssh = Arc::clone(self);
+        let connecting = blocking(move || ssh.connect(service, version, budget));
+        let late = |_| Err(self.late(&format!("{} at {}", service.name(), self.url)));
+        timeout_at(budget.deadline, connecting).await.unwrap_or_else(late)
+    }
+
+    /// Starts OpenSSH, which connects to a service. Opens files: not for async workers.
     ///
     /// # Errors
     /// `Config` when OpenSSH or a file for it is not there.

@@ -419,7 +419,7 @@ spec:
         5:84 "@shop" is not a team; expected @ORGANISATION/TEAM, as in CODEOWNERS, such as "@acme/shop"; on GitLab a group by its whole path; at most 255 letters, digits, '.', '_' and '-'
         5:93 "@/x" is not a team; expected @ORGANISATION/TEAM, as in CODEOWNERS, such as "@acme/shop"; on GitLab a group by its whole path; at most 255 letters, digits, '.', '_' and '-'
         5:100 "@acme/a b" is not a team; expected @ORGANISATION/TEAM, as in CODEOWNERS, such as "@acme/shop"; on GitLab a group by its whole path; at most 255 letters, digits, '.', '_' and '-'
-        5:113 "-x" is not the name of an account; expected at most 100 letters, digits, '.', '_', '-', '+' and '@', the first one a letter or a digit; or a team such as "@acme/shop"
+        5:113 "-x" is not the name of an account; expected at most 100 letters, digits, '.', '_', '-', '+' and '@', the first one a letter or a digit; or its number as in id:7, as the host counts its users; or a team such as "@acme/shop"
         "#);
         let bare = "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  tenants:\n    a: {path: a, namespaces: [a], clusters: [home], approvers: [@acme/shop]}\n";
         let [quote] = &*parse(&"tidegate.yaml".parse().unwrap(), bare.as_bytes()).unwrap_err() else { panic!("one") };

@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 /// What proves a word that lets a rollout go further: the approvers of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalRule {
-    /// Who may approve, in lower case: by their names on the Git host, where what begins with `@` is a team, or as the list of allowed
-    /// signers names them. Empty: nobody.
+    /// Who may approve, in lower case: by their names on the Git host, where what begins with `@` is a team and with `id:` a user's
+    /// number, or as the list of allowed signers names them. Empty: nobody.
     pub approvers: BTreeSet<String>,
     /// How many of them are needed.
     pub approvals: u32,
@@ -42,7 +42,14 @@ impl By {
 }
 
 impl ApprovalRule {
-    /// Whether it names somebody, as the host calls them now.
+    /// Whether it names a user of the Git host: by what the host calls them now, or by their number, which nobody else ever has. To an
+    /// older version a number is nobody.
+    #[must_use]
+    pub fn means(&self, id: u64, login: &str) -> bool {
+        self.names(login) || self.approvers.contains(&format!("id:{id}"))
+    }
+
+    /// Whether it has that name, whoever has it now.
     #[must_use]
     pub fn names(&self, login: &str) -> bool {
         self.approvers.contains(&login.to_ascii_lowercase())

@@ -1,4 +1,4 @@
-//! Whom a policy names as an approver: an account on the Git host by its name, or a team as `CODEOWNERS` names it.
+//! Whom a policy names as an approver: an account on the Git host by its name or its number, or a team as `CODEOWNERS` names it.
 
 use super::installation::{HostKind, PullHost};
 use schemars::JsonSchema;
@@ -12,7 +12,8 @@ const LONGEST_NAME: usize = 100;
 /// The longest name of a team.
 const LONGEST_TEAM: usize = 255;
 /// The rules again, lengths left out, as a pattern for editors.
-const PATTERN: &str = "^([A-Za-z0-9][A-Za-z0-9._+@-]*|@[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)+)$";
+const PATTERN: &str =
+    "^([A-Za-z0-9][A-Za-z0-9._+@-]*|id:[1-9][0-9]{0,19}|@[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)+)$";
 
 /// A text that names nobody.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -26,7 +27,7 @@ pub enum InvalidApprover {
     /// It does not.
     #[error(
         "{0:?} is not the name of an account: at most 100 letters, digits, '.', '_', '-', '+' and '@', the first one a \
-         letter or a digit; or a team such as \"@acme/shop\""
+         letter or a digit; or its number as in id:7, as the host counts its users; or a team such as \"@acme/shop\""
     )]
     Account(String),
 }
@@ -81,7 +82,7 @@ impl FromStr for Team {
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String", extend("format" = "approver", "pattern" = PATTERN, "maxLength" = LONGEST_TEAM))]
 pub enum Approver {
-    /// An account.
+    /// An account, by its name, or by its number with `id:` before it.
     Account(String),
     /// Whoever is in a team.
     Team(Team),
@@ -94,9 +95,14 @@ impl FromStr for Approver {
         if text.starts_with('@') {
             return text.parse().map(Self::Team);
         }
-        let good = text.len() <= LONGEST_NAME
-            && text.starts_with(|c: char| c.is_ascii_alphanumeric())
-            && text.bytes().all(|c| c.is_ascii_alphanumeric() || b"._+@-".contains(&c));
+        let is_name = || {
+            text.len() <= LONGEST_NAME
+                && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+                && text.bytes().all(|c| c.is_ascii_alphanumeric() || b"._+@-".contains(&c))
+        };
+        // A number has one spelling, so that nobody is named by it twice.
+        let is_number = |number: &str| number.parse::<u64>().is_ok_and(|id| id > 0 && format!("{id}") == number);
+        let good = text.strip_prefix("id:").map_or_else(is_name, is_number);
         if good { Ok(Self::Account(text.to_owned())) } else { Err(InvalidApprover::Account(cut(text))) }
     }
 }
@@ -225,14 +231,17 @@ mod tests {
 
     #[test]
     fn what_has_no_at_sign_before_it_is_an_account() {
-        for name in ["ana", "Ana.B_c-1", "ana@example.test", "ana+shop@example.test"] {
+        let largest = format!("id:{}", u64::MAX);
+        for name in ["ana", "Ana.B_c-1", "ana@example.test", "ana+shop@example.test", "id", "id:7", &largest] {
             let approver: Approver = name.parse().unwrap();
             assert_eq!(
                 (&approver, String::from(approver.clone())),
                 (&Approver::Account(name.to_owned()), name.to_owned())
             );
         }
-        for bad in ["", "-ana", "+ana", "a b", "acme/shop", "ana\n", &"x".repeat(101)] {
+        let number = format!("{largest}9");
+        let numbers = ["id:", "id:0", "id:07", "id:-7", "id:x", "ID:7", "id:7 ", "id:+7", "no:7", &number];
+        for bad in ["", "-ana", "+ana", "a b", "acme/shop", "ana\n", &"x".repeat(101)].into_iter().chain(numbers) {
             assert!(matches!(bad.parse::<Approver>(), Err(InvalidApprover::Account(_))), "{bad}");
         }
         assert!(matches!("@acme/shop".parse(), Ok(Approver::Team(_))));

@@ -3,7 +3,7 @@
 use crate::analysis::reading::Readings;
 use crate::gate::proof::{ProofQuestion, ReviewEvidence};
 use crate::manifest::files::{Had, RepoPath};
-use crate::manifest::ids::{BlobId, ClusterName, CommitId, RunId, SetId};
+use crate::manifest::ids::{BlobId, ClusterName, CommitId, RunId, SetId, TenantName};
 use crate::manifest::object::{Object, ObjectRef};
 use crate::record::state::Time;
 use crate::workload::live::WriteOutcome;
@@ -53,6 +53,8 @@ pub struct Found {
 /// A question to the Git host: "who has approved this decision, and may they?"
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReviewQuery {
+    /// Whose question it is: each tenant waits for their own alone.
+    pub tenant: Option<TenantName>,
     /// Which decision.
     pub asked: ProofQuestion,
     /// Of what we ask for ourselves: how we would have asked.

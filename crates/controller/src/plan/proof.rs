@@ -152,7 +152,8 @@ fn ask(draft: &mut Draft<'_>, asked: ProofQuestion, asks: Option<&Asks>) -> Wait
         By::Reviews | By::Nothing => format!("the Git host is asked who approved {path}"),
         By::Signatures => format!("it is looked up who signed {path}"),
     };
-    draft.review_queries.push(ReviewQuery { asked, request, version: version.flatten() });
+    let tenant = draft.input.policy.tenant.clone();
+    draft.review_queries.push(ReviewQuery { tenant, asked, request, version: version.flatten() });
     Wait::new(Reason::Evidence, asks)
 }
 

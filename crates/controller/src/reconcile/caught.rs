@@ -14,6 +14,7 @@ use std::cell::{Cell, RefCell};
 use std::panic::{self, AssertUnwindSafe};
 use std::process::abort;
 use std::sync::Arc;
+use tracing::Span;
 
 /// After this time it is tried again, whether anything has changed or not.
 const AGAIN: TimeDelta = TimeDelta::minutes(1);
@@ -48,6 +49,7 @@ pub(super) fn plan(
     evidence: Arc<Evidence>,
     may_start: MayStart,
 ) -> Option<(Input, RolloutPlan)> {
+    let _whose = of_rollout(id).entered();
     let failed = |why: &str| tracing::error!(rollout = %id, why, "this rollout cannot be planned; all others go on");
     let input = guarded(|| scene.input(id, evidence, may_start)).map_err(|why| failed(&why)).ok()?;
     // A plan is a value that is made from values: what a panic leaves of it is nothing.
@@ -59,6 +61,11 @@ pub(super) fn plan(
         RolloutPlan { wake_at: Some(input.now + AGAIN), ..blind }
     });
     Some((input, plan))
+}
+
+/// Whose all is that is logged meanwhile.
+pub(super) fn of_rollout(id: &RolloutId) -> Span {
+    tracing::info_span!("rollout", %id)
 }
 
 /// Does it; `Err` with what a panic in it says.

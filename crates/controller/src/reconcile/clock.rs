@@ -2,8 +2,9 @@
 
 use crate::record::state::Time;
 use chrono::TimeDelta;
+use rustix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -22,12 +23,21 @@ enum Source {
 
 /// What sets a clock that is not the system's.
 #[derive(Debug, Clone, Default)]
-pub struct Hand(Arc<AtomicI64>);
+pub struct Hand {
+    stepped: Arc<AtomicI64>,
+    slept: Arc<AtomicU64>,
+}
 
 impl Hand {
     /// Sets the clock forward, or back, by so many seconds.
     pub fn step(&self, seconds: i64) {
-        self.0.fetch_add(seconds, Ordering::Relaxed);
+        self.stepped.fetch_add(seconds, Ordering::Relaxed);
+    }
+
+    /// Lets the machine be suspended for so many seconds: the time of day goes on, and this process's own clock does not.
+    pub fn suspend(&self, seconds: u32) {
+        self.step(seconds.into());
+        self.slept.fetch_add(seconds.into(), Ordering::Relaxed);
     }
 }
 
@@ -62,16 +72,34 @@ impl Clock {
     fn exact(&self) -> Time {
         match &self.0 {
             Source::System => chrono::Utc::now().into(),
-            Source::Set(at, since, Hand(stepped)) => {
+            Source::Set(at, since, hand) => {
                 let passed = TimeDelta::from_std(since.elapsed()).unwrap_or(TimeDelta::MAX);
-                *at + passed + TimeDelta::seconds(stepped.load(Ordering::Relaxed))
+                *at + passed + TimeDelta::seconds(hand.stepped.load(Ordering::Relaxed))
             }
         }
     }
 
-    /// This process's own clock, for deadlines: it never goes back.
+    /// This process's own clock, for deadlines: it never goes back. While the machine is suspended it stands still, by which a gap is known.
     #[must_use]
     pub fn instant(&self) -> Instant {
         Instant::now()
     }
+
+    /// The same, but it goes on while the machine is suspended: for what others count down meanwhile.
+    #[must_use]
+    pub fn boot(&self) -> Instant {
+        self.instant()
+            + match &self.0 {
+                Source::System => suspended(),
+                Source::Set(_, _, hand) => Duration::from_secs(hand.slept.load(Ordering::Relaxed)),
+            }
+    }
+}
+
+/// How long this machine has been suspended since it was started, in whole milliseconds: the two clocks are read one after the other.
+fn suspended() -> Duration {
+    let read = |clock| Duration::try_from(clock_gettime(clock)).unwrap_or_default();
+    let (awake, all) = (read(ClockId::Monotonic), read(ClockId::Boottime));
+    let all = all.saturating_sub(awake);
+    all - Duration::from_nanos(u64::from(all.subsec_nanos() % 1_000_000))
 }

@@ -15,6 +15,7 @@ pub use review_fetcher::ReviewFetcher;
 pub use signature_verifier::SignatureVerifier;
 
 use self::questions::UnderWay;
+use super::caught::of_rollout;
 use super::clock::Clock;
 use crate::analysis::provider::ProviderClient;
 use crate::cluster::client::Cluster;
@@ -33,6 +34,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tokio::task::JoinSet;
+use tracing::{Instrument as _, Span};
 
 /// How many questions may be under way at once: to the API server, and to each provider.
 const AT_ONCE: usize = 8;
@@ -140,7 +142,7 @@ impl Collector {
         }
         let (cluster, clock, shared) = (self.cluster.clone(), self.clock.clone(), Arc::clone(&self.shared));
         let (rollout, need, expects) = (rollout.clone(), need.clone(), expects.clone());
-        self.spawn(async move {
+        self.spawn(of_rollout(&rollout), async move {
             let _turn = shared.turns.acquire().await;
             let outcome = cluster.dry_run(&need.object, &expects).await;
             tracing::debug!(%rollout, object = %need.question.target, ?expects, answer = outcome_label(&outcome), "dry run");
@@ -149,10 +151,10 @@ impl Collector {
         });
     }
 
-    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+    fn spawn(&self, whose: Span, task: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
-        tasks.spawn(task);
+        tasks.spawn(task.instrument(whose));
     }
 
     /// Forgets or asks again what does not hold any more. Answers that people can change (a right, a field's owner) are

@@ -14,6 +14,7 @@ use crate::report::metrics::{Metrics, outcome_label};
 use crate::workload::live::{Expects, WriteOutcome};
 use futures::{FutureExt, StreamExt};
 use std::collections::BTreeMap;
+use tracing::Instrument as _;
 
 /// How many rollouts are written to at once.
 const AT_ONCE: usize = 16;
@@ -115,8 +116,9 @@ impl Executor<'_> {
             if !self.lead.still(held) {
                 return Ran::Lost;
             }
-            let outcome = faults::effect(&action.why, self.cluster.perform(action)).await;
-            self.note(action, &outcome);
+            let span = tracing::info_span!("action", rollout = %action.rollout, object = %action.verb.target());
+            let outcome = faults::effect(&action.why, self.cluster.perform(action)).instrument(span.clone()).await;
+            span.in_scope(|| self.note(action, &outcome));
             if !matches!(outcome, WriteOutcome::Done(_)) {
                 return Ran::Stopped(outcome);
             }

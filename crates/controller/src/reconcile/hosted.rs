@@ -8,7 +8,7 @@ use super::pull_requests::{PullRequests, Setting};
 use super::shell::Shell;
 use super::source::{Branches, Pin, Source};
 use crate::analysis::http::NoClient;
-use crate::forge::host::{Host, HttpTransport, Pass};
+use crate::forge::host::{Host, HttpTransport, Pass, network};
 use crate::gate::guard::Guard;
 use crate::git::{RefName, Store};
 use crate::manifest::installation::Installation;
@@ -50,16 +50,25 @@ pub(super) fn signature_verifier(way: Way<'_>, branches: &Branches) -> Option<Si
     signed.then(|| SignatureVerifier { store: way.store.clone(), main: branches.main.clone() })
 }
 
-/// The Git host that the installation names, for one who asks it.
-fn host(way: &Way<'_>, clock: &Clock, metrics: &Metrics) -> Result<Option<Host>, RunError> {
+/// The Git host that the installation names, anew for each who asks it.
+fn maker(way: &Way<'_>, clock: &Clock, metrics: &Metrics) -> Result<Option<impl Fn() -> Host + use<>>, RunError> {
     let Some((host, pass)) = way.installation.repository.forge.clone().zip(way.pass.cloned()) else { return Ok(None) };
     let (metrics, clock) = (metrics.clone(), clock.clone());
-    let count = Box::new(move |errand, fate| metrics.asked_host(errand, fate));
-    let now = Box::new(move || clock.now());
-    Ok(Some(match way.transport {
-        Some(transport) => Host::over(transport.clone(), host, pass, count, now),
-        None => Host::new(host, pass, count, now).map_err(NoClient::from)?,
+    let transport = match way.transport {
+        Some(transport) => transport.clone(),
+        None => network().map_err(NoClient::from)?,
+    };
+    Ok(Some(move || {
+        let (metrics, clock) = (metrics.clone(), clock.clone());
+        let count = Box::new(move |errand, fate| metrics.asked_host(errand, fate));
+        let now = Box::new(move || clock.now());
+        Host::over(transport.clone(), host.clone(), pass.clone(), count, now)
     }))
+}
+
+/// The same, for one.
+fn host(way: &Way<'_>, clock: &Clock, metrics: &Metrics) -> Result<Option<Host>, RunError> {
+    Ok(maker(way, clock, metrics)?.map(|make| make()))
 }
 
 /// Git, which has to be the repository that the installation names, if it names one by its number.
@@ -79,8 +88,8 @@ pub(super) fn review_fetcher(
     clock: &Clock,
     metrics: &Metrics,
 ) -> Result<Option<ReviewFetcher>, RunError> {
-    let host = host(&way, clock, metrics)?;
-    Ok(host.map(|host| ReviewFetcher { host: host.into(), store: way.store.clone(), branches: branches.clone() }))
+    let make = maker(&way, clock, metrics)?;
+    Ok(make.map(|make| ReviewFetcher::new(make, way.store.clone(), branches.clone())))
 }
 
 /// Begins to show our requests as pull requests, if the installation names a host for them.

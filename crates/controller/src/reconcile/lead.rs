@@ -3,8 +3,9 @@
 use super::clock::Clock;
 use crate::cluster::lease::{ElectionTurn, Inherited, Lease, LeaseAnnotations, LeaseHeld, Timing};
 use crate::rules::{Rule, holds};
+use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 /// What is known of the Lease.
@@ -30,7 +31,7 @@ impl Lead {
     #[must_use]
     pub fn held(&self) -> Option<LeaseHeld> {
         match &*self.status.borrow() {
-            LeaseStatus::Leading(held) if held.still(self.clock.instant()) => Some(held.clone()),
+            LeaseStatus::Leading(held) if held.still(self.clock.boot()) => Some(held.clone()),
             LeaseStatus::Leading(_) | LeaseStatus::Standby(_) | LeaseStatus::Unknown(_) => None,
         }
     }
@@ -83,21 +84,21 @@ impl Renewer {
     /// Keeps it until told to stop; gives it back then.
     pub async fn keep(mut self, stop: CancellationToken) {
         loop {
-            let next = self.turn().await;
+            let pause = self.turn().await;
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                () = sleep_until(next) => {}
+                () = sleep(pause) => {}
             }
         }
         let wall = self.clock.now();
         self.lease.release(wall).await;
     }
 
-    /// One turn; returns when the next is due.
-    async fn turn(&mut self) -> Instant {
+    /// One turn; returns how long after it the next is due. Contenders count on while this machine is suspended, and so does this clock.
+    async fn turn(&mut self) -> Duration {
         let notes = self.notes.borrow().clone();
-        let now = self.clock.instant();
+        let now = self.clock.boot();
         let turn = self.lease.turn(&notes, now, self.clock.now()).await;
         let (mut next, mut began) = (now + self.timing.renew, false);
         let status = match turn {
@@ -134,7 +135,7 @@ impl Renewer {
             *known = status;
             news
         });
-        next
+        next.saturating_duration_since(self.clock.boot())
     }
 }
 
@@ -143,5 +144,27 @@ fn news(before: &LeaseStatus, after: &LeaseStatus) -> bool {
     match (before, after) {
         (LeaseStatus::Leading(before), LeaseStatus::Leading(after)) => before.epoch() != after.epoch(),
         (before, after) => before != after,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::leading;
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn x_12_a_machine_that_was_suspended_does_not_lead_until_it_has_the_lease_again() {
+        let (clock, hand) = Clock::default().another();
+        let mut lead = leading(&clock).await;
+        let held = lead.held().unwrap();
+        hand.suspend(5);
+        assert!(lead.held().is_some() && lead.still(&held));
+        // Others have seen nothing of us for longer than the Lease holds, and this process has not aged.
+        hand.suspend(60);
+        assert_eq!(lead.held(), None);
+        assert!(!lead.still(&held));
+        while lead.held().is_none() {
+            lead.changed().await;
+        }
     }
 }

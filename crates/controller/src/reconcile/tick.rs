@@ -19,6 +19,7 @@ use crate::record::state::Time;
 use crate::rules::{Rule, holds};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use tracing::Instrument as _;
 
 /// What a term of leadership has.
 pub struct Term<'a> {
@@ -52,10 +53,14 @@ pub enum Requeue {
 }
 
 impl Term<'_> {
-    /// One tick.
+    /// One tick. What is logged in it says in which, of which rollout, and for which action.
     pub async fn tick(&mut self) -> Requeue {
+        let n = self.shell.metrics.ticked();
+        self.look_and_act().instrument(tracing::info_span!("tick", n)).await
+    }
+
+    async fn look_and_act(&mut self) -> Requeue {
         let shell = self.shell;
-        shell.metrics.ticked();
         // Live first: what is looked up at the remote from here on is younger than what was read of the cluster.
         let snapshot = Snapshot::take(&shell.watches, &shell.namespaces, self.gaps, &shell.clock);
         let now = snapshot.now;

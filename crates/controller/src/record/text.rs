@@ -9,6 +9,9 @@ use crate::manifest::desired::HeaderValue;
 /// The most of a foreign text that people are shown, in bytes.
 pub const CAP: usize = 1_024;
 
+/// How many a commit may name beside its author: each may cost a call of the Git host.
+const COAUTHORS: usize = 20;
+
 /// Whether a character is invisible, changes the direction of text, or has no fixed meaning (private use).
 fn is_hidden(c: char) -> bool {
     c.is_control()
@@ -47,6 +50,19 @@ pub fn plain(text: &str) -> String {
         }
     }
     out
+}
+
+/// The names and addresses, these in lower case, of those who made a commit with its author, as its message says, wherever a line
+/// `Co-authored-by: NAME <ADDRESS>` stands in it.
+pub fn coauthors(message: &str) -> impl Iterator<Item = (String, String)> {
+    let person = |line: &str| {
+        let (key, who) = line.split_once(':')?;
+        let (name, rest) = who.split_once('<')?;
+        let (address, _) = rest.split_once('>')?;
+        let is_it = key.trim().eq_ignore_ascii_case("co-authored-by") && address.contains('@');
+        is_it.then(|| (plain(name), plain(address).to_ascii_lowercase()))
+    };
+    message.lines().filter_map(person).take(COAUTHORS)
 }
 
 /// What caused an error, on one line. For errors whose own text only repeats what their reader knows, such as a URL.
@@ -157,6 +173,22 @@ mod tests {
         assert_eq!(plain(" one\r\n\r\ntwo\tthree\u{a0}four\u{1b}[31m "), "one two three four\\u{1b}[31m");
         assert_eq!(plain("Fehler: größer als 1 %"), "Fehler: größer als 1 %");
         assert_eq!(plain(""), "");
+    }
+
+    #[test]
+    fn attack_74_co_authors_are_read_wherever_and_however_they_are_named() {
+        let of = |message: &str| coauthors(message).collect::<Vec<_>>();
+        let both =
+            [("Ana", "ana@example.org"), ("", "ben@example.org")].map(|(name, at)| (name.to_owned(), at.to_owned()));
+        let message =
+            "web: 2\n\nCo-authored-by: Ana <Ana@Example.org>\r\n  CO-AUTHORED-BY :<ben@example.org> (pair)\nmore";
+        assert_eq!(of(message), both);
+        for none in
+            ["Co-authored-by: Ana", "Co-authored-by: Ana <>", "Co-authored-by: Ana <ana", "Reviewed-by: A <a@b>", ""]
+        {
+            assert_eq!(of(none), [], "{none}");
+        }
+        assert_eq!(of(&"Co-authored-by: A <a@b>\n".repeat(1_000)).len(), COAUTHORS);
     }
 
     #[test]

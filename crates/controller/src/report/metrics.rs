@@ -301,9 +301,9 @@ impl Metrics {
         self.webhooks.get_or_create(&[("outcome", delivery.label())]).inc();
     }
 
-    /// The world was looked at.
-    pub fn ticked(&self) {
-        self.ticks.inc();
+    /// The world is looked at; for which time.
+    pub fn ticked(&self) -> u64 {
+        self.ticks.inc() + 1
     }
 
     /// Whether this process leads. Who does not lead records nothing, and knows of no rollout how it stands.

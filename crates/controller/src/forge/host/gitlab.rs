@@ -6,7 +6,8 @@
 //! about 18.5) does not tell when somebody approved, and the note that it writes comes later than the approval: there an approval is of
 //! the first version.
 
-use super::reviews::{Opened, RawUser, Shown, few};
+use super::commits::{Opened, Shown, few};
+use super::reviews::RawUser;
 use super::wire::Id;
 use super::{CallPurpose, Host, HostError, Method, Pulled};
 use crate::forge::pull::{PullRequest, PullState, Text};
@@ -14,7 +15,7 @@ use crate::manifest::ids::CommitId;
 use crate::people::review::{Review, Says};
 use crate::people::user::{Account, Being, Permission, User};
 use crate::record::state::Time;
-use crate::record::text::plain;
+use crate::record::text::{coauthors, plain};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -150,6 +151,7 @@ struct RawCommit {
     parent_ids: BTreeSet<CommitId>,
     author_email: Option<String>,
     committer_email: Option<String>,
+    message: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -315,7 +317,7 @@ impl Host {
 
     /// Who made a commit. As whose committer GitLab itself stands, has none but its author.
     async fn made(&mut self, commit: RawCommit) -> Result<Shown, HostError> {
-        let RawCommit { id, parent_ids, author_email, committer_email } = commit;
+        let RawCommit { id, parent_ids, author_email, committer_email, message } = commit;
         let address = |email: Option<String>| email.unwrap_or_else(|| "nobody".to_owned());
         let (author, committer) = (address(author_email), address(committer_email));
         let owner = self.author(&id).await?;
@@ -323,6 +325,13 @@ impl Host {
         if committer != author && committer != self.own_address() {
             let owner = self.owner(&committer).await?;
             by.insert(owner.ok_or_else(|| plain(&committer)));
+        }
+        for (_, address) in coauthors(&message.unwrap_or_default()) {
+            let owner = match self.site.owner_of(&address) {
+                None => self.owner(&address).await?,
+                owner => owner,
+            };
+            by.extend(owner.map(Ok));
         }
         Ok(Shown { commit: id, parents: parent_ids, by })
     }

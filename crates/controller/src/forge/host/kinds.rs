@@ -5,6 +5,8 @@ use crate::forge::pull::Text;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::CommitId;
 use crate::manifest::installation::{HostKind, PullHost};
+use crate::people::user::User;
+use crate::record::text::plain;
 use serde_json::{Map, Value, json};
 use url::Url;
 
@@ -203,6 +205,22 @@ impl PullHost {
             HostKind::Gitlab => "-/compare",
         };
         self.below(&[below, &format!("{from}...{to}")])
+    }
+
+    /// Whose address that is, of those that the host itself gives people to hide others behind. Gitea's have no number in them.
+    pub(super) fn owner_of(&self, address: &str) -> Option<User> {
+        let sign = match self.kind {
+            HostKind::Gitea => return None,
+            HostKind::Github => '+',
+            HostKind::Gitlab => '-',
+        };
+        let (name, domain) = address.split_once('@')?;
+        let (id, login) = name.split_once(sign)?;
+        let api = Url::parse(&self.api).ok()?;
+        let host = api.host_str()?;
+        let is_here = domain.strip_prefix("users.noreply.")? == host.strip_prefix("api.").unwrap_or(host);
+        let id = id.parse().ok().filter(|_| is_here)?;
+        Some(User { id, login: plain(login) })
     }
 
     fn below(&self, path: &[&str]) -> Option<String> {

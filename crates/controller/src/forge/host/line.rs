@@ -23,7 +23,10 @@ const AGENT: &str = concat!("tidegate/", env!("CARGO_PKG_VERSION"));
 pub type HttpTransport = BoxCloneSyncService<Request<Bytes>, Response<Body>, BoxError>;
 
 /// The network.
-pub(super) fn network() -> Result<HttpTransport, reqwest::Error> {
+///
+/// # Errors
+/// This machine's certificates cannot be read.
+pub fn network() -> Result<HttpTransport, reqwest::Error> {
     // The token goes nowhere else.
     let client = Client::builder().redirect(Policy::none()).build()?;
     Ok(BoxCloneSyncService::new(service_fn(move |request: Request<Bytes>| {

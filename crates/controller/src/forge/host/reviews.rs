@@ -1,4 +1,4 @@
-//! Who approved a merged pull request, who made it and what they may do: what proofs of approvals are made from.
+//! Who approved a merged pull request, who opened it and what they may do: what proofs of approvals are made from.
 //!
 //! Every list is read to its end, or is an error. A user is their number; who has none (a deleted account, a program of the
 //! host) is nobody.
@@ -31,41 +31,6 @@ pub struct Pulled {
     pub being: Being,
 }
 
-/// A commit of a pull request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown {
-    /// Its id.
-    pub commit: CommitId,
-    /// Those before it.
-    pub parents: BTreeSet<CommitId>,
-    /// The accounts of its author and its committer; of an address without one, that.
-    pub by: BTreeSet<Result<User, String>>,
-}
-
-/// A pull request, and who opened it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Opened {
-    /// Its number.
-    pub number: u64,
-    /// Who opened it; none if that account is gone.
-    pub author: Option<User>,
-}
-
-/// Of so many commits it is kept by which pull requests they came.
-const KEPT: usize = 10_000;
-
-/// So many commits of a pull request GitHub lists at most, without a word about the others.
-const MOST_COMMITS: usize = 250;
-
-/// That a list of commits is none that may have been cut.
-pub(super) fn few(commits: usize, number: u64) -> Result<(), HostError> {
-    if commits < MOST_COMMITS {
-        return Ok(());
-    }
-    let why = format!("it has {MOST_COMMITS} commits or more, and a host may leave out the others");
-    Err(HostError::Unusable { doing: format!("list the commits of pull request {number}"), why })
-}
-
 #[derive(Deserialize)]
 pub(super) struct RawUser {
     /// Of an account that is gone, or is the host's own, nothing or no number that a person has.
@@ -79,20 +44,20 @@ pub(super) struct RawUser {
 }
 
 #[derive(Deserialize)]
-struct RawMerged {
-    number: u64,
-    merged_at: Option<Time>,
-    merge_commit_sha: Option<CommitId>,
-    user: Option<RawUser>,
+pub(super) struct RawMerged {
+    pub(super) number: u64,
+    pub(super) merged_at: Option<Time>,
+    pub(super) merge_commit_sha: Option<CommitId>,
+    pub(super) user: Option<RawUser>,
     merged_by: Option<RawUser>,
-    base: RawBase,
+    pub(super) base: RawBase,
 }
 
 #[derive(Deserialize)]
-struct RawBase {
+pub(super) struct RawBase {
     #[serde(rename = "ref")]
-    name: String,
-    repo: Option<Id>,
+    pub(super) name: String,
+    pub(super) repo: Option<Id>,
 }
 
 #[derive(Deserialize)]
@@ -105,31 +70,6 @@ struct RawReview {
     /// Gitea alone.
     #[serde(default)]
     dismissed: bool,
-}
-
-#[derive(Deserialize)]
-struct RawCommit {
-    sha: CommitId,
-    commit: RawPeople,
-    author: Option<RawUser>,
-    committer: Option<RawUser>,
-    parents: Vec<RawSha>,
-}
-
-#[derive(Deserialize)]
-struct RawSha {
-    sha: CommitId,
-}
-
-#[derive(Deserialize)]
-struct RawPeople {
-    author: Option<RawPerson>,
-    committer: Option<RawPerson>,
-}
-
-#[derive(Deserialize)]
-struct RawPerson {
-    email: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -183,18 +123,6 @@ impl RawReview {
     }
 }
 
-impl RawCommit {
-    fn read(self) -> Shown {
-        let RawPeople { author, committer } = self.commit;
-        let who = |user: Option<RawUser>, person: Option<RawPerson>| {
-            let address = || person.and_then(|person| person.email).unwrap_or_else(|| "nobody".to_owned());
-            user.and_then(|user| user.read()).ok_or_else(|| plain(&address()))
-        };
-        let by = [who(self.author, author), who(self.committer, committer)].into();
-        Shown { commit: self.sha, parents: self.parents.into_iter().map(|parent| parent.sha).collect(), by }
-    }
-}
-
 impl Host {
     /// The merged pull request that became this commit of its base, if there is one: of several, one to the branch that is asked about.
     ///
@@ -225,61 +153,8 @@ impl Host {
         Ok(Some(Pulled { number: pull.number, base: pull.base.name, author, by, being }))
     }
 
-    /// The merged pull requests that the host made this commit of, on whatever branch: of all their commits, squashed, or of one of them,
-    /// rebased. Those that brought it as it was are none of them, but for what was squashed to `main`: that is not told apart, and counts.
-    /// Of several rebased commits Gitea and Forgejo tell it of the last one alone.
-    ///
-    /// # Errors
-    /// As [`HostError`] says.
-    pub async fn remade(&mut self, commit: &CommitId, main: &str) -> Result<Vec<Opened>, HostError> {
-        if let Some(known) = self.remade.get(commit) {
-            return Ok(known.clone());
-        }
-        let told = match self.site.kind {
-            HostKind::Gitea | HostKind::Github => self.pulls_remade(commit, main).await?,
-            HostKind::Gitlab => self.requests_squashed(commit).await?,
-        };
-        // A host may learn of a merge some seconds after it: where it tells of none it is asked again.
-        let Some(found) = told else { return Ok(Vec::new()) };
-        if self.remade.len() >= KEPT {
-            self.remade.clear();
-        }
-        self.remade.insert(commit.clone(), found.clone());
-        Ok(found)
-    }
-
-    /// See [`Self::remade`]; none if the host tells of no merged pull request at all.
-    async fn pulls_remade(&mut self, commit: &CommitId, main: &str) -> Result<Option<Vec<Opened>>, HostError> {
-        let repository = self.ids().await?.repository;
-        let mut merged = self.pulls_of(commit).await?;
-        // A fork may be told of those of the repository that it comes from: their numbers are others.
-        let is_here = |base: &RawBase| base.repo.as_ref().is_none_or(|repo| repo.id == repository);
-        merged.retain(|pull| pull.merged_at.is_some() && is_here(&pull.base));
-        let mut remade = Vec::new();
-        for pull in &merged {
-            let is_it = match &pull.merge_commit_sha {
-                Some(became) if became == commit => true,
-                None => false,
-                Some(_) if pull.base.name != main && self.brought(pull.number, commit).await? => false,
-                // What became a merge brought its commits as they were.
-                Some(became) => self.commit(became).await?.parents.len() < 2,
-            };
-            if is_it {
-                remade.push(Opened { number: pull.number, author: pull.user.as_ref().and_then(RawUser::read) });
-            }
-        }
-        Ok((!merged.is_empty()).then_some(remade))
-    }
-
-    /// Whether a merged pull request had that commit itself. What is not in a list that may have been cut counts as in it: GitHub rebases
-    /// no more than 100 commits, so that all of those were squashed to one.
-    async fn brought(&mut self, number: u64, commit: &CommitId) -> Result<bool, HostError> {
-        let all: Vec<RawCommit> = self.all(&format!("pulls/{number}/commits")).await?;
-        Ok(all.len() >= MOST_COMMITS || all.iter().any(|one| one.sha == *commit))
-    }
-
     /// The pull requests that Gitea and GitHub tell of to a commit: Gitea of the one that became it, GitHub of all that had it.
-    async fn pulls_of(&mut self, commit: &CommitId) -> Result<Vec<RawMerged>, HostError> {
+    pub(super) async fn pulls_of(&mut self, commit: &CommitId) -> Result<Vec<RawMerged>, HostError> {
         if self.site.kind == HostKind::Github {
             return self.all(&format!("commits/{commit}/pulls")).await;
         }
@@ -339,32 +214,6 @@ impl Host {
             reviews.push(review);
         }
         Ok((reviews, machines))
-    }
-
-    /// All commits of a pull request.
-    ///
-    /// # Errors
-    /// As [`HostError`] says.
-    pub async fn commits(&mut self, number: u64) -> Result<Vec<Shown>, HostError> {
-        if self.site.kind == HostKind::Gitlab {
-            return self.shown(number).await;
-        }
-        let raw: Vec<RawCommit> = self.all(&format!("pulls/{number}/commits")).await?;
-        few(raw.len(), number)?;
-        Ok(raw.into_iter().map(RawCommit::read).collect())
-    }
-
-    /// One commit.
-    ///
-    /// # Errors
-    /// As [`HostError`] says.
-    pub async fn commit(&mut self, commit: &CommitId) -> Result<Shown, HostError> {
-        let path = match self.site.kind {
-            HostKind::Gitea => format!("git/commits/{commit}?stat=false&verification=false&files=false"),
-            HostKind::Github => format!("commits/{commit}"),
-            HostKind::Gitlab => return self.showing(commit).await,
-        };
-        self.get::<RawCommit>(CallPurpose::Review, self.in_repository(&path)).await.map(RawCommit::read)
     }
 
     /// What users may do now.

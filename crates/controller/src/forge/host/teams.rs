@@ -34,7 +34,7 @@ impl Host {
         people: BTreeSet<User>,
     ) -> Result<BTreeMap<User, Team>, HostError> {
         let (mut left, mut found, teams) = (people, BTreeMap::new(), rule.teams());
-        left.retain(|user| !rule.names(&user.login));
+        left.retain(|user| !rule.means(user.id, &user.login));
         if !teams.is_empty() && left.len() > PEOPLE {
             let doing = format!("look for people in {}", either(&teams));
             return Err(HostError::Unusable { doing, why: format!("they are {}, more than {PEOPLE}", left.len()) });
@@ -64,7 +64,7 @@ impl Host {
         if !self.may_write(user).await? {
             return Ok(Some(format!("{user} may not write to the repository")));
         }
-        if rule.names(&user.login) {
+        if rule.means(user.id, &user.login) {
             return Ok(None);
         }
         match self.teams(rule, [user.clone()].into()).await {

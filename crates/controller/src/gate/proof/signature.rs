@@ -14,8 +14,8 @@ pub struct Signed {
     pub by: Result<Signer, String>,
     /// What that commit changed, against its first parent; none for what it took away.
     pub changes: BTreeMap<RepoPath, Option<BlobId>>,
-    /// Who made the commits of the version that it is about, each with one of them: the addresses of authors and committers, in
-    /// lower case.
+    /// Who made the commits of the version that it is about, each with one of them: the addresses of authors, committers and co-authors,
+    /// in lower case.
     pub writers: BTreeMap<String, CommitId>,
     /// The same of those who have signed such commits: all that the list calls them.
     pub sealers: BTreeMap<String, CommitId>,

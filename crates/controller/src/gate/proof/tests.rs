@@ -196,6 +196,25 @@ fn attack_79_80_who_may_not_write_now_does_not_approve() {
     assert!(judged(&nobody, &ProofEvidence::Merged(Box::new(merged()))).is_err(), "no approvers are none, not all");
 }
 
+#[test]
+fn attack_78_a_login_that_somebody_else_took_is_nobody() {
+    let by_number = ApprovalRule { approvers: ["id:1".to_owned()].into(), ..rule() };
+    let by = |who: User| {
+        let (reviews, accounts) =
+            (vec![review(1, who.clone(), Says::Approved)], [(who, person(Permission::Admin))].into());
+        judged(&by_number, &ProofEvidence::Merged(Box::new(MergedPull { reviews, accounts, ..merged() })))
+    };
+    let renamed = User { id: 1, login: "ana-2".to_owned() };
+    for who in [ana(), renamed] {
+        let approved = by(who.clone()).unwrap();
+        assert_eq!((approved[0].user, &approved[0].login, &approved[0].team), (Some(1), &who.login, &None));
+    }
+    for id in [11, 8] {
+        let taken = User { id, login: "Ana".to_owned() };
+        assert!(by(taken.clone()).unwrap_err().contains(&Flaw::NotListed(taken, BTreeSet::new())), "{id}");
+    }
+}
+
 /// A rule that names Ana, and a team.
 fn of_team(approvals: u32, trust: Trust) -> ApprovalRule {
     ApprovalRule {

@@ -1,6 +1,7 @@
 //! What OpenSSH is told, and what is made of its end. That it does so is seen with a real sshd, in `tests/real/ssh.rs`.
 
 use super::*;
+use crate::git::refs;
 use std::path::PathBuf;
 
 fn config(dir: &Path) -> RemoteConfig {
@@ -58,6 +59,22 @@ async fn without_the_program_or_a_file_it_says_what_is_missing() {
     std::fs::write(dir.path().join("hosts"), "").unwrap();
     let absent = error("ssh-that-nobody-has");
     assert!(absent.contains("ssh-that-nobody-has cannot be started") && absent.contains("openssh-client"), "{absent}");
+}
+
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "a file that nobody can open as long as nobody writes to it")]
+async fn a_file_on_a_volume_that_hangs_keeps_no_other_task_waiting() {
+    let dir = tempfile::tempdir().unwrap();
+    let key = dir.path().join("key");
+    assert!(std::process::Command::new("mkfifo").arg(&key).status().unwrap().success());
+    let ssh = Arc::new(ssh("ssh://host/x", dir.path()));
+    let limits = config(dir.path()).limits;
+    let looking = tokio::spawn(async move { refs::over_ssh(&ssh, &[], &limits).await });
+    // It begins to open the file, and this thread, the only one for tasks, goes on; the file can be opened now.
+    tokio::task::yield_now().await;
+    let _writer = std::fs::OpenOptions::new().write(true).open(&key).unwrap();
+    let error = looking.await.unwrap().unwrap_err().to_string();
+    assert!(error.contains("cannot open the list of known hosts "), "{error}");
 }
 
 #[test]

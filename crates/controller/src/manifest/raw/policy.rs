@@ -42,8 +42,9 @@ pub struct Tenant {
     /// to one tenant.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub hosts: BTreeSet<Hostname>,
-    /// Who may decide: accounts by their names on the Git host, and teams such as `"@acme/shop"`; where no host with an API is named, people
-    /// on the installation's list of allowed signers by their addresses. Empty: whoever can merge there.
+    /// Who may decide: accounts by their names on the Git host, or by their numbers there as in `id:7`, and teams such as `"@acme/shop"`;
+    /// where no host with an API is named, people on the installation's list of allowed signers by their addresses. Empty: whoever can
+    /// merge there.
     #[serde(default)]
     pub approvers: BTreeSet<Approver>,
     /// How many of them have to approve a step.

@@ -1,6 +1,6 @@
 //! Looking up what pods refer to and nobody watches: each in a task of its own, as dry runs.
 
-use super::Collector;
+use super::{Collector, of_rollout};
 use crate::manifest::ids::RolloutId;
 use crate::manifest::reference::Referent;
 use crate::plan::action::SecretCopy;
@@ -24,7 +24,7 @@ impl Collector {
                 continue;
             }
             let (cluster, clock, shared) = (self.cluster.clone(), self.clock.clone(), Arc::clone(&self.shared));
-            self.spawn(async move {
+            self.spawn(of_rollout(rollout), async move {
                 let _turn = shared.turns.acquire().await;
                 let presence = cluster.look(&asked.1).await;
                 tracing::debug!(rollout = %asked.0, ?presence, "looked up");

@@ -81,7 +81,7 @@ impl Collector {
     fn put(&self, question: Inquiry) {
         let provider = self.providers.get(question.provider()).cloned();
         let (clock, shared) = (self.clock.clone(), Arc::clone(&self.shared));
-        self.spawn(async move {
+        self.spawn(tracing::info_span!("question", provider = %question.provider()), async move {
             let _turn = shared.measuring.take(question.provider()).await;
             let received = ask(provider.as_ref(), question.clone(), PATIENCE).await;
             tracing::debug!(provider = %question.provider(), ?received, "measured");

@@ -1,10 +1,10 @@
 //! Asking a Git host who approved a decision: each in a task of its own. What Git can tell is asked of Git.
 
-use super::{Collector, SignatureVerifier};
+use super::{Collector, SignatureVerifier, of_rollout};
 use crate::forge::host::{Host, HostError, Opened, Pulled, Shown};
 use crate::gate::proof::{Author, MergedPull, ProofEvidence, ReviewEvidence};
 use crate::git::{Authorship, Changed, GitError, RefName, Store};
-use crate::manifest::ids::{CommitId, RolloutId};
+use crate::manifest::ids::{CommitId, RolloutId, TenantName};
 use crate::manifest::proof::{ApprovalRule, By};
 use crate::manifest::raw::Trust;
 use crate::manifest::team::Team;
@@ -15,7 +15,7 @@ use crate::reconcile::clock::Clock;
 use crate::reconcile::source::Branches;
 use crate::record::state::Time;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::sleep;
@@ -33,12 +33,11 @@ const REMADE: usize = 1_000;
 
 /// Who tells how decisions came to their branch.
 pub struct ReviewFetcher {
-    /// The Git host: one question at a time.
-    pub host: Mutex<Host>,
-    /// The repository.
-    pub store: Store,
-    /// Its branches.
-    pub branches: Branches,
+    make: Box<dyn Fn() -> Host + Send + Sync>,
+    /// The Git host for each tenant, who has a share of what it allows: one question at a time.
+    hosts: std::sync::Mutex<BTreeMap<Option<TenantName>, Arc<Mutex<Host>>>>,
+    store: Store,
+    branches: Branches,
 }
 
 /// Why not all was told.
@@ -75,11 +74,12 @@ impl Collector {
             let (review_fetcher, signature_verifier) = (self.review_fetcher.clone(), self.signature_verifier.clone());
             let (clock, shared) = (self.clock.clone(), Arc::clone(&self.shared));
             let review_query = review_query.clone();
-            self.spawn(async move {
+            self.spawn(of_rollout(rollout), async move {
                 let told = match (review_query.asked.rule.by, &review_fetcher, &signature_verifier) {
                     (By::Reviews, Some(review_fetcher), _) => {
-                        match review_fetcher.pulled(&review_query.asked.commit).await {
-                            Ok(Some(pulled)) => review_fetcher.tell(&clock, &review_query, pulled).await,
+                        let host = review_fetcher.host(review_query.tenant.as_ref()).await;
+                        match review_fetcher.pulled(&host, &review_query.asked.commit).await {
+                            Ok(Some(pulled)) => review_fetcher.tell(&host, &clock, &review_query, pulled).await,
                             Ok(None) => Ok((ProofEvidence::Pushed, clock.now())),
                             Err(silence) => Err(silence),
                         }
@@ -114,14 +114,31 @@ impl Collector {
 }
 
 impl ReviewFetcher {
+    /// By a Git host made anew for each tenant that asks. Asks nothing yet.
+    pub fn new(make: impl Fn() -> Host + Send + Sync + 'static, store: Store, branches: Branches) -> Self {
+        Self { make: Box::new(make), hosts: std::sync::Mutex::default(), store, branches }
+    }
+
+    /// The Git host for a tenant: however much they ask, no other waits for that, or for what the host allows them.
+    async fn host(&self, tenant: Option<&TenantName>) -> Arc<Mutex<Host>> {
+        let (host, among) = {
+            let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+            let made = || Arc::new(Mutex::new((self.make)()));
+            let host = Arc::clone(hosts.entry(tenant.cloned()).or_insert_with(made));
+            (host, hosts.len())
+        };
+        host.lock().await.share(among);
+        host
+    }
+
     /// The pull request that a commit came by to its branch.
-    async fn pulled(&self, commit: &CommitId) -> Result<Option<Pulled>, Silence> {
+    async fn pulled(&self, host: &Mutex<Host>, commit: &CommitId) -> Result<Option<Pulled>, Silence> {
         let decisions = self.branches.decisions.short();
-        let mut pulled = self.host.lock().await.merged_as(commit, decisions).await?;
+        let mut pulled = host.lock().await.merged_as(commit, decisions).await?;
         for pause in PAUSES {
             if pulled.is_none() {
                 sleep(Duration::from_secs(pause)).await;
-                pulled = self.host.lock().await.merged_as(commit, decisions).await?;
+                pulled = host.lock().await.merged_as(commit, decisions).await?;
             }
         }
         Ok(pulled)
@@ -131,6 +148,7 @@ impl ReviewFetcher {
     /// long it took to ask, but reviews and rights do not.
     async fn tell(
         &self,
+        shared: &Mutex<Host>,
         clock: &Clock,
         review_query: &ReviewQuery,
         pulled: Pulled,
@@ -141,7 +159,7 @@ impl ReviewFetcher {
             Some(version) => made(&self.store, &self.branches.main, version).await?,
             None => Vec::new(),
         };
-        let mut host = self.host.lock().await;
+        let mut host = shared.lock().await;
         let (number, author) = (pulled.number, pulled.author.clone());
         let author = author.ok_or_else(|| gone(number))?;
         let commits = host.commits(number).await?;
@@ -159,8 +177,8 @@ impl ReviewFetcher {
         let ours = author.id == own && is_asked(review_query, &head);
         let authors = if ours { [Author::Ourselves].into() } else { commits.iter().flat_map(authors).collect() };
         drop(host);
-        let writers = self.writers(made).await?;
-        let mut host = self.host.lock().await;
+        let writers = self.writers(shared, made).await?;
+        let mut host = shared.lock().await;
         let at = clock.now();
         let (reviews, mut machines) = host.reviews(number).await?;
         let merger = pulled.by.iter().map(|(user, _)| user);
@@ -183,11 +201,14 @@ impl ReviewFetcher {
 
     /// Who made a version, each with one of its commits. Git tells the addresses, the host whose they are, and from whose commits it made
     /// one that it has squashed or rebased. Others ask the host in between.
-    async fn writers(&self, made: Vec<Authorship>) -> Result<BTreeMap<Author, CommitId>, Silence> {
+    async fn writers(&self, host: &Mutex<Host>, made: Vec<Authorship>) -> Result<BTreeMap<Author, CommitId>, Silence> {
         let alone = made.iter().filter(|made| made.parents < 2);
         let alone: Vec<CommitId> = alone.map(|made| made.commit.clone()).collect();
-        let mut people: BTreeMap<_, CommitId> = BTreeMap::new();
-        for Authorship { commit, parents: _, by } in made {
+        let (mut people, mut named) = (BTreeMap::<_, CommitId>::new(), BTreeMap::<_, CommitId>::new());
+        for Authorship { commit, parents: _, by, with } in made {
+            for person in with {
+                named.entry(person).or_insert_with(|| commit.clone());
+            }
             people.entry(by).or_insert(commit);
         }
         if people.len() > PEOPLE {
@@ -197,30 +218,35 @@ impl ReviewFetcher {
             return Err(too_many(COMMITS));
         }
         let mut writers = BTreeMap::new();
-        for commit in people.into_values() {
-            let shown = self.host.lock().await.commit(&commit).await?;
+        for commit in people.into_values().chain(named.into_values()).collect::<BTreeSet<_>>() {
+            let shown = host.lock().await.commit(&commit).await?;
             for author in authors(&shown) {
                 writers.entry(author).or_insert_with(|| commit.clone());
             }
         }
-        self.rewriters(alone, &mut writers).await?;
+        self.rewriters(host, alone, &mut writers).await?;
         Ok(writers)
     }
 
     /// Adds who opened the pull requests that the host made these commits of, and who made what those had. That may have been made so too:
     /// squashed to a branch that was then squashed to main.
-    async fn rewriters(&self, alone: Vec<CommitId>, writers: &mut BTreeMap<Author, CommitId>) -> Result<(), Silence> {
+    async fn rewriters(
+        &self,
+        host: &Mutex<Host>,
+        alone: Vec<CommitId>,
+        writers: &mut BTreeMap<Author, CommitId>,
+    ) -> Result<(), Silence> {
         let mut pulls = BTreeSet::new();
         let mut known: BTreeSet<CommitId> = alone.iter().cloned().collect();
         // Each with the commit of main that it became.
         let mut next: VecDeque<_> = alone.into_iter().map(|commit| (commit.clone(), commit)).collect();
         while let Some((commit, became)) = next.pop_front() {
-            let remade = self.host.lock().await.remade(&commit, self.branches.main.short()).await?;
+            let remade = host.lock().await.remade(&commit, self.branches.main.short()).await?;
             for opened in remade {
                 if !pulls.insert(opened.number) {
                     continue;
                 }
-                let (people, had) = self.hands(opened).await?;
+                let (people, had) = hands(host, opened).await?;
                 for author in people {
                     writers.entry(author).or_insert_with(|| became.clone());
                 }
@@ -236,17 +262,20 @@ impl ReviewFetcher {
         }
         Ok(())
     }
+}
 
-    /// Who opened a pull request and who made its commits, and those of them that are no merges.
-    async fn hands(&self, Opened { number, author }: Opened) -> Result<(BTreeSet<Author>, Vec<CommitId>), Silence> {
-        let author = author.ok_or_else(|| gone(number))?;
-        let commits = self.host.lock().await.commits(number).await?;
-        if commits.is_empty() {
-            return Err(Silence::Odd(format!("the Git host lists no commits of pull request {number}")));
-        }
-        let alone = commits.iter().filter(|shown| shown.parents.len() < 2).map(|shown| shown.commit.clone());
-        Ok((commits.iter().flat_map(authors).chain([Author::User(author)]).collect(), alone.collect()))
+/// Who opened a pull request and who made its commits, and those of them that are no merges.
+async fn hands(
+    host: &Mutex<Host>,
+    Opened { number, author }: Opened,
+) -> Result<(BTreeSet<Author>, Vec<CommitId>), Silence> {
+    let author = author.ok_or_else(|| gone(number))?;
+    let commits = host.lock().await.had(number).await?;
+    if commits.is_empty() {
+        return Err(Silence::Odd(format!("the Git host lists no commits of pull request {number}")));
     }
+    let alone = commits.iter().filter(|shown| shown.parents.len() < 2).map(|shown| shown.commit.clone());
+    Ok((commits.iter().flat_map(authors).chain([Author::User(author)]).collect(), alone.collect()))
 }
 
 fn too_many(most: usize) -> Silence {
@@ -318,6 +347,7 @@ mod tests {
     use crate::forge::host::testing::Server;
     use crate::forge::host::testing::github::sha;
     use crate::gate::proof::ProofQuestion;
+    use crate::git::Person;
     use crate::manifest::installation::{Access, HostKind, PullHost};
     use crate::manifest::oid;
     use crate::record::fixture;
@@ -337,7 +367,7 @@ mod tests {
         let [ours, other] = [fixture::commit(1), fixture::commit(2)];
         let is_asked = |through: &str, head: Option<&CommitId>| {
             let request = Some(Request { letters: [letter(through)].into(), head: head.cloned() });
-            is_asked(&ReviewQuery { asked: asked.clone(), request, version: None }, &ours)
+            is_asked(&ReviewQuery { tenant: None, asked: asked.clone(), request, version: None }, &ours)
         };
         assert!(is_asked("promotion", Some(&ours)));
         assert!(!is_asked("half", Some(&ours)), "another word");
@@ -353,11 +383,12 @@ mod tests {
         let (access, pass) = (Access::Token(token_file.clone()), Pass::Token(token_file));
         let (owner, name) = ("acme".to_owned(), "shop".to_owned());
         let site = PullHost { kind: HostKind::Github, api: server.api(), owner, name, access };
-        let host = Host::new(site, pass, Box::new(|_, _| {}), Box::new(|| fixture::time("12:00:00"))).unwrap();
+        let now = || fixture::time("12:00:00");
+        let make = move || Host::new(site.clone(), pass.clone(), Box::new(|_, _| {}), Box::new(now)).unwrap();
         let source = world.source("c");
         let (store, branches) = (source.store().clone(), source.branches().clone());
         server.state().page = Some(250);
-        (ReviewFetcher { host: Mutex::new(host), store, branches }, server, world)
+        (ReviewFetcher::new(make, store, branches), server, world)
     }
 
     /// A commit of somebody, on top of another.
@@ -374,7 +405,60 @@ mod tests {
     }
 
     fn alone(commit: &str) -> Authorship {
-        Authorship { commit: commit.parse().unwrap(), parents: 1, by: BTreeSet::new() }
+        Authorship { commit: commit.parse().unwrap(), parents: 1, by: BTreeSet::new(), with: BTreeSet::new() }
+    }
+
+    fn person(name: &str) -> Person {
+        Person { name: name.to_owned(), email: format!("{name}@example.org") }
+    }
+
+    /// What they are called, or their address.
+    fn named(authors: &BTreeMap<Author, CommitId>) -> BTreeMap<String, &str> {
+        let named = |author: &Author| match author {
+            Author::User(user) => user.login.clone(),
+            Author::Unknown(address) => address.clone(),
+            Author::Ourselves => "we".to_owned(),
+        };
+        authors.iter().map(|(author, commit)| (named(author), commit.as_str())).collect()
+    }
+
+    #[tokio::test]
+    async fn attack_74_who_is_named_as_a_co_author_made_the_version() {
+        let (review_fetcher, server, _world) = review_fetcher().await;
+        let [alone_by_eve, paired, squashed, topic, below] = ["a", "b", "c", "d", "0"].map(sha);
+        let with = |id: &str, trailers: &[&str]| {
+            let mut commit = commit(id, "eve", &[&below]);
+            let trailers: String = trailers.iter().map(|address| format!("\nco-authored-by: x <{address}>")).collect();
+            commit["commit"]["message"] = json!(format!("web: 2\n{trailers}"));
+            commit
+        };
+        let ana = ["1+ana-before@users.noreply.127.0.0.1", "tool@example.org", "5+x@users.noreply.evil.test"];
+        server.state().there = [
+            (format!("commits/{alone_by_eve}"), with(&alone_by_eve, &[])),
+            (format!("commits/{paired}"), with(&paired, &ana)),
+            (format!("commits/{squashed}/pulls"), json!([pull(10, "zoe", &squashed, "main")])),
+            ("pulls/10/commits".to_owned(), json!([with(&topic, &["3+carol@users.noreply.127.0.0.1"])])),
+        ]
+        .into();
+        for commit in [&alone_by_eve, &paired, &topic] {
+            server.state().there.insert(format!("commits/{commit}/pulls"), json!([]));
+        }
+        let made = |commit: &str, with: &[&str]| Authorship {
+            by: [person("eve")].into(),
+            with: with.iter().map(|name| person(name)).collect(),
+            ..alone(commit)
+        };
+        let made = vec![made(&alone_by_eve, &[]), made(&paired, &["ana", "tool"]), made(&squashed, &[])];
+        let host = review_fetcher.host(None).await;
+        let writers = review_fetcher.writers(&host, made).await.unwrap();
+        // An address that the host gave is of one number, whatever was before it; any other is nobody's.
+        let expected =
+            [("ana-before", &paired), ("eve@example.org", &alone_by_eve), ("zoe", &squashed), ("carol", &squashed)];
+        assert_eq!(named(&writers), expected.map(|(who, commit)| (who.to_owned(), commit.as_str())).into());
+        assert!(writers.contains_key(&Author::User(User { id: 1, login: "Ana".to_owned() })), "by her number");
+        let asked =
+            server.state().asked.iter().filter(|(what, _)| what.ends_with(&format!("commits/{paired}"))).count();
+        assert_eq!(asked, 1, "of each commit once");
     }
 
     #[tokio::test]
@@ -394,16 +478,39 @@ mod tests {
             (format!("commits/{own}/pulls"), json!([inner])),
         ]
         .into();
-        let writers = review_fetcher.writers(vec![alone(&main)]).await.unwrap();
-        let named = |author: &Author| match author {
-            Author::User(user) => user.login.clone(),
-            Author::Unknown(address) => address.clone(),
-            Author::Ourselves => "we".to_owned(),
-        };
-        let who: BTreeSet<String> = writers.keys().map(named).collect();
+        let host = review_fetcher.host(None).await;
+        let writers = review_fetcher.writers(&host, vec![alone(&main)]).await.unwrap();
+        let who: BTreeSet<String> = named(&writers).into_keys().collect();
         let people = ["ana", "eve", "host@example.org", "mallory@example.org", "carol@example.org"];
         assert_eq!(who, people.map(str::to_owned).into());
         assert!(writers.values().all(|commit| commit.as_str() == main), "people know those of main: {writers:?}");
+    }
+
+    #[tokio::test]
+    async fn what_a_host_has_told_of_commits_is_asked_once_and_again_where_somebody_has_no_account() {
+        let (review_fetcher, server, _world) = review_fetcher().await;
+        let host = review_fetcher.host(None).await;
+        let [squashed, topic, below] = ["a", "b", "0"].map(sha);
+        let opened = json!([pull(10, "eve", &squashed, "main")]);
+        for (account, again) in [(Value::Null, 2), (json!({"id": 1, "login": "ana"}), 0)] {
+            let by = |id: &str| {
+                let mut commit = commit(id, "ana", &[&below]);
+                (commit["author"], commit["committer"]) = (account.clone(), account.clone());
+                commit
+            };
+            server.state().there = [
+                (format!("commits/{squashed}"), by(&squashed)),
+                (format!("commits/{squashed}/pulls"), opened.clone()),
+                ("pulls/10/commits".to_owned(), json!([by(&topic)])),
+                (format!("commits/{topic}/pulls"), opened.clone()),
+            ]
+            .into();
+            let first = review_fetcher.writers(&host, vec![alone(&squashed)]).await.unwrap();
+            assert_eq!(first.len(), 2, "ana, and who opened it: {first:?}");
+            server.state().asked.clear();
+            assert_eq!(review_fetcher.writers(&host, vec![alone(&squashed)]).await.unwrap(), first);
+            assert_eq!(server.state().asked.len(), again, "{:?}", server.state().asked);
+        }
     }
 
     #[tokio::test]
@@ -421,9 +528,31 @@ mod tests {
             ];
             server.state().there.extend(there);
         }
-        let error = review_fetcher.writers(squashed.iter().map(|commit| alone(commit)).collect()).await.unwrap_err();
+        let host = review_fetcher.host(None).await;
+        let made = squashed.iter().map(|commit| alone(commit)).collect();
+        let error = review_fetcher.writers(&host, made).await.unwrap_err();
         assert!(error.to_string().contains("more than 1000 commits"), "{error}");
         let asked = server.state().asked.iter().filter(|(what, _)| what.contains("0000")).count();
         assert_eq!(asked, 0, "nothing is asked about any of them");
+    }
+
+    #[tokio::test]
+    async fn attack_112_a_tenant_with_a_hundred_commits_keeps_no_other_waiting() {
+        let (review_fetcher, server, _world) = review_fetcher().await;
+        let [blog, shop]: [TenantName; 2] = ["blog", "shop"].map(|name| name.parse().unwrap());
+        let (blog, shop) = (review_fetcher.host(Some(&blog)).await, review_fetcher.host(Some(&shop)).await);
+        let commits: Vec<String> = (1..100).map(|n| format!("{n:040x}")).collect();
+        let pulls = commits.iter().map(|commit| (format!("commits/{commit}/pulls"), json!([])));
+        let first = (format!("commits/{}", commits[0]), commit(&commits[0], "eve", &[]));
+        server.state().there = pulls.chain([first]).collect();
+        // The host allows a hundred questions.
+        let told = review_fetcher.writers(&shop, commits.iter().map(|commit| alone(commit)).collect()).await;
+        assert!(matches!(told, Err(Silence::Host(HostError::Limited(_)))), "{told:?}");
+        assert_eq!(server.state().spent, 51);
+        let told = review_fetcher.writers(&blog, vec![alone(&commits[0])]).await;
+        assert_eq!(told.unwrap().len(), 1);
+        // Nobody of them is held up by a question of another that the host does not answer.
+        let _asked = shop.lock().await;
+        assert!(blog.try_lock().is_ok());
     }
 }

@@ -34,7 +34,7 @@ impl SignatureVerifier {
         };
         let (mut writers, mut sealers) = (BTreeMap::<String, CommitId>::new(), BTreeMap::<String, CommitId>::new());
         for (made, signatory) in made.iter().zip(signatories) {
-            for person in &made.by {
+            for person in made.makers() {
                 writers.entry(person.email.to_ascii_lowercase()).or_insert_with(|| made.commit.clone());
             }
             for name in signatory.into_iter().flat_map(|signatory| signer(signatory).names) {
@@ -47,4 +47,64 @@ impl SignatureVerifier {
 
 fn signer(Signatory { names, key, at, lapsed: _ }: Signatory) -> Signer {
     Signer { names: names.iter().map(|name| name.to_ascii_lowercase()).collect(), key, at }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::testing::World;
+    use super::*;
+    use crate::gate::proof::ProofQuestion;
+    use crate::manifest::files::Had;
+    use crate::manifest::proof::{ApprovalRule, By};
+    use crate::manifest::raw::Trust;
+    use crate::plan::evidence::Version;
+    use crate::record::fixture;
+    use git2::build::TreeUpdateBuilder;
+    use git2::{FileMode, Repository, Signature};
+
+    const APP: &str = "teams/shop/a/app.yaml";
+
+    /// Commits the app to main as Eve does, with Ben; the commit.
+    fn paired(origin: &Repository) -> CommitId {
+        let eve = Signature::new("eve", "eve@example.org", &git2::Time::new(1_767_300_000, 0)).unwrap();
+        let main = origin.find_reference("refs/heads/main").unwrap().peel_to_commit().unwrap();
+        let blob = origin.blob(b"new").unwrap();
+        let tree =
+            TreeUpdateBuilder::new().upsert(APP, blob, FileMode::Blob).create_updated(origin, &main.tree().unwrap());
+        let tree = origin.find_tree(tree.unwrap()).unwrap();
+        let message = "web: 2\n\nCo-authored-by: Ben <Ben@example.org>\n";
+        let commit = origin.commit(Some("refs/heads/main"), &eve, &eve, message, &tree, &[&main]).unwrap();
+        commit.to_string().parse().unwrap()
+    }
+
+    #[tokio::test]
+    async fn attack_74_who_is_named_as_a_co_author_cannot_sign_for_the_version() {
+        let world = World::new().await;
+        let stable = world.tip("main").await.unwrap();
+        let commit = paired(&Repository::open(world.dir.path().join("origin.git")).unwrap());
+        let signers = world.dir.path().join("signers");
+        std::fs::write(&signers, "").unwrap();
+        let source = world.source_with("c", |config| config.signers_file = Some(signers));
+        let (store, main) = (source.store().clone(), source.branches().main.clone());
+        store.fetch(&[(main.clone(), commit.clone())].into()).await.unwrap();
+        let rule = ApprovalRule {
+            approvers: ["ben".to_owned()].into(),
+            approvals: 1,
+            trust: Trust::Reviews,
+            by: By::Signatures,
+        };
+        let asked = ProofQuestion {
+            path: "shop/a/7.yaml".parse().unwrap(),
+            blob: "1".repeat(40).parse().unwrap(),
+            commit: commit.clone(),
+            rule,
+        };
+        let part = BTreeMap::from([(APP.parse().unwrap(), Had::AsIn(stable))]);
+        let version = Some(Version { commit: commit.clone(), stable: [part, BTreeMap::new()] });
+        let query = ReviewQuery { tenant: None, asked, request: None, version };
+        let told = SignatureVerifier { store, main }.tell(&query, fixture::time("12:00:00")).await.unwrap();
+        let ProofEvidence::Signed(signed) = told else { panic!("{told:?}") };
+        let expected = ["ben@example.org", "eve@example.org"].map(|address| (address.to_owned(), commit.clone()));
+        assert_eq!(signed.writers, expected.into());
+    }
 }

@@ -77,6 +77,8 @@ async fn attack_78_80_only_who_is_in_the_team_now_counts_and_only_the_unnamed_ar
         assert!(!asked.iter().any(|asked| asked.contains("eve") || asked.ends_with("/3")), "{asked:?}");
         let nobody = client.host.teams(&rule(&["ana", "ben", "eve", "@acme/shop"]), people()).await;
         assert_eq!(nobody, Ok([].into()));
+        let numbered = client.host.teams(&rule(&["id:1", "id:2", "eve", "@acme/shop"]), people()).await;
+        assert_eq!(numbered, Ok([].into()));
         assert_eq!(client.host.teams(&rule(&["ana"]), people()).await, Ok([].into()));
         assert_eq!(client.asked(), [""; 0], "there is nobody to ask about, or no team");
     }
@@ -176,6 +178,8 @@ async fn attack_78_a_no_of_somebody_in_a_team_that_nobody_can_see_does_not_count
         (&ana, ["ben", "@acme/shop"], None),
         (&eve, ["ben", "@acme/shop"], Some(not_in)),
         (&eve, ["eve", "@acme/ghosts"], None),
+        (&eve, ["id:3", "@acme/ghosts"], None),
+        (&eve, ["id:33", "@acme/shop"], Some(not_in)),
         (&eve, ["ben", "@acme/ghosts"], Some("nobody can tell whether eve is in @acme/ghosts")),
         (&ben, ["ben", "@acme/ghosts"], Some("ben may not write to the repository")),
         (&ben, ["ana", "@acme/ghosts"], Some("ben may not write to the repository")),
