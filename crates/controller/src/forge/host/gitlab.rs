@@ -375,6 +375,10 @@ impl Host {
             email: Option<String>,
             public_email: Option<String>,
         }
+        // Whoever shows no address has an empty one.
+        if address.is_empty() {
+            return Ok(None);
+        }
         let query: String = byte_serialize(address.as_bytes()).collect();
         let found: Vec<RawOwner> = self.get(CallPurpose::Review, format!("users?search={query}&per_page=100")).await?;
         // Names are searched through as well.
