@@ -295,7 +295,7 @@ impl Cache {
         Ok(certain.or(strangers.first_key_value()).map(|(seen, ancestry)| match ancestry {
             Ancestry::Unknown => format!(
                 "it is not known whether the tip {tip} descends from {seen}, which was acted upon: main's history could \
-                 not be fetched"
+                 not be fetched. A server that can leave out what is in commits (uploadpack.allowFilter) sends it without"
             ),
             Ancestry::Not | Ancestry::Same | Ancestry::Ancestor => format!(
                 "history rewritten: the tip {tip} does not descend from {seen}, which was acted upon. If that is \
@@ -304,7 +304,8 @@ impl Cache {
         }))
     }
 
-    fn unreadable(&self, why: String) -> Arc<Wanted> {
+    /// What is known of main where its tip cannot be believed.
+    pub(super) fn unreadable(&self, why: String) -> Arc<Wanted> {
         Arc::new(Wanted { commit: self.tip.clone(), tree: Err(why), policies: self.policies.clone() })
     }
 }
