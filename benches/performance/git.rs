@@ -112,6 +112,46 @@ pub(crate) async fn measure() -> Vec<Finding> {
     vec![polls(&repository, &mut source).await, commits(&repository, &mut source, &view).await]
 }
 
+/// A new version in main beside a million files that are nobody's: what they cost more.
+pub(crate) async fn monorepo() -> Vec<Finding> {
+    let fleet = Fleet::new("n", 4, 100);
+    let (small, large) = (Repository::of(&fleet).await, Repository::of(&fleet).await);
+    let mut beside = b"blob\nmark :1\ndata 2\nx\ncommit refs/heads/main\ncommitter Ana <ana@example.com> 1767225601 +0000\ndata 1\nc\n\
+                       from refs/heads/main^0\n"
+        .to_vec();
+    for n in 0..1_000_000 {
+        beside.extend(format!("M 100644 :1 beside/{}/{}/{n}.yaml\n", n / 10_000, n / 100 % 100).bytes());
+    }
+    large.origin.git_with(&["fast-import", "--quiet"], &beside);
+    let mut looks = Vec::new();
+    for repository in [&small, &large] {
+        let mut source = repository.source("ours");
+        look(&mut source).await;
+        let mut took = Samples::default();
+        for version in 0..REPETITIONS {
+            let (path, text) = (fleet.manifests_path(0), fleet.manifests(0, 2 + usize::try_from(version).unwrap()));
+            let main = repository.origin.tip("main").unwrap();
+            let next = stream("main", Some(&main), &[(path, text.into_bytes())]);
+            repository.origin.git_with(&["fast-import", "--quiet"], &next);
+            let (view, time) = timed(look(&mut source)).await;
+            assert_eq!(view.main.rollouts().count(), 100);
+            took.add(time);
+        }
+        looks.push(took);
+    }
+    let mut more = Samples::default();
+    more.push(looks[1].median() - looks[0].median());
+    vec![Finding {
+        what: "A new version in a main of 1,000,000 other files: more than without them",
+        ours: more,
+        unit: "ms",
+        reference: None,
+        goal: 500.0,
+        share: 0.5,
+        why: "The server walks all of main's directories to find what is new",
+    }]
+}
+
 /// A look at the remote that finds nothing new.
 async fn polls(repository: &Repository, source: &mut Source) -> Finding {
     let (mut ours, mut theirs) = (Samples::default(), Samples::default());

@@ -79,6 +79,7 @@ fn main() {
         }
     };
     take("git", &|| runtime.block_on(git::measure()));
+    take("monorepo", &|| runtime.block_on(git::monorepo()));
     take("words", &|| runtime.block_on(words::measure()));
     take("rest", &|| runtime.block_on(rest::measure()));
     take("retreat", &|| runtime.block_on(retreat::measure()));

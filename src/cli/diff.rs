@@ -96,7 +96,7 @@ pub(super) struct LiveDiff {
 pub(super) async fn command(args: DiffArgs, screen: &Screen) -> Result<Exit, Failure> {
     let repository = Repository::open(&args.repository, Access::Read).await?;
     let (id, record) = repository.record(&args.rollout).await?;
-    let files = wanted_files(&args, &repository).await?;
+    let files = wanted_files(&args, &repository, &record.state.source.path).await?;
     let rollout = as_recorded(&repository, &record, wanted(&id, &files)?).await?;
     let mut diff = compare(&repository, &record, &rollout).await?;
     if let Some(kubeconfig) = &args.kubeconfig {
@@ -106,14 +106,16 @@ pub(super) async fn command(args: DiffArgs, screen: &Screen) -> Result<Exit, Fai
     Ok(if diff.files.is_empty() && diff.live.is_empty() { Exit::Done } else { Exit::Findings })
 }
 
-async fn wanted_files(args: &DiffArgs, repository: &Repository) -> Result<Files, Failure> {
+async fn wanted_files(args: &DiffArgs, repository: &Repository, at: &RepoPath) -> Result<Files, Failure> {
     if let Some(branch) = &args.branch {
         let name = named(branch)?;
         let tips = repository.store.ls_refs(&[name.as_str()]).await?;
         let tip =
             tips.get(&name).ok_or_else(|| Failure::usage(format!("{} has no branch {branch:?}", repository.url)))?;
         repository.store.fetch(&BTreeMap::from([(name.clone(), tip.clone())])).await?;
-        return Ok(repository.store.files(tip, None).await?);
+        let also = BTreeSet::from([at.clone()]);
+        let declared = repository.store.declared(tip, &also, None).await?;
+        return Ok(declared.map(|declared| declared.files).unwrap_or_default());
     }
     let dir = args.dir.as_deref().or(repository.root()).ok_or_else(|| {
         Failure::usage("there is no working copy to compare with; name one with --dir, or a branch with --branch")

@@ -22,7 +22,7 @@ use crate::record::state::RolloutState;
 use crate::record::store;
 use crate::report::view::{Record, Records};
 use anyhow::Context;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// What all our branches begin with.
@@ -220,25 +220,32 @@ impl Repository {
         })
     }
 
-    /// All that `branch`, the one that people push to, says; nothing if there is no such branch, or if its tree cannot be
-    /// read.
-    async fn declared(&self, branch: &str) -> Result<Option<Loaded>, Failure> {
+    /// All that `branch`, the one that people push to, says, or why that cannot be read; nothing if there is no such branch.
+    async fn declared(&self, branch: &str) -> Result<Option<Result<Loaded, String>>, Failure> {
         let name = named(branch)?;
         let Some(tip) = self.store.ls_refs(&[name.as_str()]).await?.remove(&name) else { return Ok(None) };
         self.store.fetch(&BTreeMap::from([(name, tip.clone())])).await?;
-        let Ok(files) = self.store.files(&tip, None).await else { return Ok(None) };
-        Ok(Some(load::load(&files, &Caps::default())))
+        let declared = self.store.declared(&tip, &BTreeSet::new(), None).await;
+        let files = declared.map(|declared| declared.map(|declared| declared.files).unwrap_or_default());
+        Ok(Some(files.map(|files| load::load(&files, &Caps::default())).map_err(|error| error.to_string())))
     }
 
     /// Whether it is certain that `branch` declares no rollout, not even one with errors.
     pub(super) async fn declares_nothing(&self, branch: &str) -> Result<bool, Failure> {
-        Ok(self.declared(branch).await?.is_some_and(|loaded| loaded.emptiness() == Emptiness::NoRollouts))
+        let is_empty = |loaded: Result<Loaded, String>| loaded.is_ok_and(|it| it.emptiness() == Emptiness::NoRollouts);
+        Ok(self.declared(branch).await?.is_some_and(is_empty))
     }
 
-    /// The rollouts that `branch` declares with errors, as `validate` would tell them.
-    pub(super) async fn rejected(&self, branch: &str) -> Result<BTreeMap<RolloutId, Rejected>, Failure> {
-        let rollouts = self.declared(branch).await?.map(|loaded| loaded.rollouts).unwrap_or_default();
-        Ok(rollouts.into_iter().filter_map(|(id, outcome)| Some((id, outcome.err()?))).collect())
+    /// The rollouts that `branch` declares with errors, as `validate` would tell them; or why it cannot be read.
+    pub(super) async fn rejected(
+        &self,
+        branch: &str,
+    ) -> Result<Result<BTreeMap<RolloutId, Rejected>, String>, Failure> {
+        let rollouts = self.declared(branch).await?.transpose().map(|loaded| loaded.map(|loaded| loaded.rollouts));
+        let rejected = |rollouts: Option<BTreeMap<_, Result<_, _>>>| {
+            rollouts.into_iter().flatten().filter_map(|(id, outcome)| Some((id, outcome.err()?))).collect()
+        };
+        Ok(rollouts.map(rejected))
     }
 
     /// All files of the state branch below `dir`.

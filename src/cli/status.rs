@@ -12,6 +12,7 @@ use crate::record::state::Time;
 use crate::record::text;
 use crate::report::view::{self, RolloutView, StatusView, Urgency, WaitView};
 use clap::Args;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -90,7 +91,10 @@ async fn look(repository: &Repository, args: &StatusArgs) -> Result<StatusView, 
     }
     let records = repository.records().await?;
     let mut rollouts = view::rollouts(&records, now());
-    let rejected = repository.rejected(&args.branch).await?;
+    let (rejected, main_unreadable) = match repository.rejected(&args.branch).await? {
+        Ok(rejected) => (rejected, None),
+        Err(why) => (BTreeMap::new(), Some(why)),
+    };
     // What has a record tells of its errors there, beside where it stands.
     let new = rejected.iter().filter(|(id, _)| !records.contains_key(id));
     rollouts.extend(new.map(|(id, rejected)| view::rejected(id, rejected)));
@@ -103,7 +107,7 @@ async fn look(repository: &Repository, args: &StatusArgs) -> Result<StatusView, 
         rollouts.retain(RolloutView::may_be_open);
     }
     let tip = Some(repository.state_tip()?.to_string());
-    Ok(StatusView { instance: repository.instance.clone(), tip, rollouts })
+    Ok(StatusView { instance: repository.instance.clone(), tip, main_unreadable, rollouts })
 }
 
 /// Who never wrote a record has begun nothing, where there was nothing to begin. Else it may be that no controller ever got
@@ -119,7 +123,7 @@ async fn nothing_begun(repository: &Repository, main: &str) -> Result<StatusView
             branch::state_branch(instance),
         )));
     }
-    Ok(StatusView { instance: instance.clone(), tip: None, rollouts: Vec::new() })
+    Ok(StatusView { instance: instance.clone(), tip: None, main_unreadable: None, rollouts: Vec::new() })
 }
 
 /// The rollouts that a person means: one, or those of a namespace.
@@ -157,6 +161,17 @@ pub(super) fn paint(urgency: Urgency) -> Paint {
 /// The table of all rollouts, or of those that are `open`, and one line that sums it up.
 #[must_use]
 pub(super) fn table(status: &StatusView, open: bool, now: Time, ink: Ink) -> String {
+    let main = status.main_unreadable.iter().map(|why| {
+        format!(
+            "{}
+",
+            ink.bad(&format!("Main cannot be read: {why}"))
+        )
+    });
+    main.chain([rollouts(status, open, now, ink)]).collect()
+}
+
+fn rollouts(status: &StatusView, open: bool, now: Time, ink: Ink) -> String {
     if status.rollouts.is_empty() && open {
         return format!("No run of {} is open.\n", status.instance);
     }

@@ -221,6 +221,7 @@ fn status() -> StatusView {
     StatusView {
         instance: "prod".parse().unwrap(),
         tip: Some(fixture::commit(0xcd).to_string()),
+        main_unreadable: None,
         rollouts: rollouts(&all(), now()),
     }
 }
@@ -253,6 +254,11 @@ fn status_for_people() {
     insta::assert_snapshot!(table(&status(), false, now(), Ink::Plain));
     let empty = StatusView { rollouts: Vec::new(), ..status() };
     insta::assert_snapshot!("status_empty", table(&empty, false, now(), Ink::Plain));
+    let unread = StatusView { main_unreadable: Some("it is too much".to_owned()), ..empty.clone() };
+    assert!(table(&unread, true, now(), Ink::Plain).starts_with(
+        "Main cannot be read: it is too much
+No run "
+    ));
     assert_eq!(table(&empty, true, now(), Ink::Plain), format!("No run of {} is open.\n", empty.instance));
 }
 

@@ -8,14 +8,16 @@ use super::Exit;
 use super::failure::Failure;
 use super::screen::Screen;
 use super::ui::Ink;
+use crate::git::RemoteLimits;
 use crate::manifest::diagnostic::{Code, Diagnostic};
-use crate::manifest::files::{Entry, Files, RepoPath};
+use crate::manifest::files::{Entry, Files, RepoPath, is_manifest};
+use crate::manifest::gathered::{Gathered, Most};
 use crate::manifest::installation::Caps;
 use crate::manifest::load::{self, Loaded};
 use crate::manifest::{oid, policy, yaml};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -165,11 +167,52 @@ fn linked(dir: &Path, files: &Files, loaded: &Loaded) -> Vec<Diagnostic> {
     to_directory.map(warn).collect()
 }
 
-/// Reads a directory as Git would store it: `.git` is left out, links are noted and never followed.
+/// Reads a directory as the controller would the commit of it: the policy, and the manifests of its tenants within the same limits; besides, the
+/// files of rollouts that lie elsewhere. Without a policy that names tenants, all that lies there. `.git` is left out, links are noted and
+/// never followed.
 ///
 /// # Errors
 /// When a directory or a file cannot be read.
 pub fn read(dir: &Path) -> Result<Files, Unreadable> {
+    let at = dir.join(policy::FILE);
+    let policy = at.symlink_metadata().is_ok_and(|found| found.is_file()).then(|| file(&at)).transpose()?;
+    let tenants = match &policy {
+        Some(Entry::File { bytes, .. }) => policy::directories(bytes),
+        _ => BTreeSet::new(),
+    };
+    let files = walk(dir, &tenants)?;
+    if tenants.is_empty() {
+        return Ok(files);
+    }
+    let RemoteLimits { entries, fetch_bytes, tenant_bytes, .. } = RemoteLimits::default();
+    let mut gathered = Gathered::new(Most { entries, tenant_bytes, bytes: fetch_bytes });
+    let (mut rest, mut parts) = (Files::new(), BTreeMap::<RepoPath, (Files, u64)>::new());
+    for (path, entry) in files {
+        let Some(tenant) = tenants.iter().find(|tenant| path.is_within(tenant)) else {
+            rest.insert(path, entry);
+            continue;
+        };
+        if path == *tenant {
+            gathered.refuse(path, "it is no directory".to_owned());
+            continue;
+        }
+        let part = parts.entry(tenant.clone()).or_default();
+        part.1 += if let Entry::File { bytes, .. } = &entry { bytes.len() as u64 } else { 0 };
+        part.0.insert(path, entry);
+    }
+    for (tenant, (files, bytes)) in parts {
+        gathered.add(tenant, files, bytes);
+    }
+    rest.extend(gathered.finish());
+    Ok(rest)
+}
+
+/// Reads what lies in the directories of tenants, or all if there are none.
+fn walk(dir: &Path, tenants: &BTreeSet<RepoPath>) -> Result<Files, Unreadable> {
+    let is_read = |path: &RepoPath| {
+        let is_tenants = tenants.is_empty() || tenants.iter().any(|tenant| path.is_within(tenant));
+        is_tenants || path.as_str() == policy::FILE || load::is_rollout_file(path)
+    };
     let (mut files, mut open) = (Files::new(), vec![(dir.to_owned(), None::<RepoPath>)]);
     while let Some((dir, base)) = open.pop() {
         for entry in fs::read_dir(&dir).map_err(unreadable(&dir))? {
@@ -182,13 +225,16 @@ pub fn read(dir: &Path) -> Result<Files, Unreadable> {
                 let name = entry.file_name().to_string_lossy().into_owned();
                 let safe = name.replace(|c: char| c.is_control() || "\\:%~\u{fffd}".contains(c), "_");
                 let shown = repo_path(base.as_ref(), &safe).filter(|path| !files.contains_key(path));
-                files.extend(shown.map(|path| (path, Entry::BadName { name })));
+                files.extend(shown.filter(is_read).map(|path| (path, Entry::BadName { name })));
                 continue;
             };
             if kind.is_dir() {
                 open.push((entry.path(), Some(path)));
+            } else if !is_read(&path) {
             } else if kind.is_symlink() {
                 files.insert(path, Entry::Symlink);
+            } else if kind.is_file() && !tenants.is_empty() && !is_manifest(path.file_name()) {
+                files.insert(path, Entry::other());
             } else if kind.is_file() {
                 files.insert(path, file(&entry.path())?);
             }

@@ -101,7 +101,7 @@ async fn declared(repository: &Repository, args: &WhyArgs) -> Result<Option<Roll
     if repository::find(&args.rollout, records.keys()).is_ok() {
         return Ok(None);
     }
-    let rejected = repository.rejected(&args.branch).await?;
+    let rejected = repository.rejected(&args.branch).await?.unwrap_or_default();
     let found = repository::find(&args.rollout, rejected.keys()).ok().filter(|id| !records.contains_key(id));
     Ok(found.and_then(|id| Some(view::rejected(&id, rejected.get(&id)?))))
 }

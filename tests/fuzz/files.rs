@@ -181,7 +181,7 @@ impl Tree {
 fn size(files: &Files) -> usize {
     let bytes = |entry: &Entry| match entry {
         Entry::File { bytes, .. } => bytes.len(),
-        Entry::TooLarge { .. } | Entry::BadName { .. } | Entry::Symlink | Entry::Submodule => 0,
+        Entry::TooLarge { .. } | Entry::BadName { .. } | Entry::Symlink | Entry::Submodule | Entry::Unread { .. } => 0,
     };
     files.values().map(bytes).sum()
 }

@@ -207,7 +207,11 @@ async fn read(stage: &Simulation, directory: &std::path::Path, main: &CommitId, 
     let ours = git.files(&tips[&branch], None).await.expect("the state branch");
     let text = |entry: &Entry| match entry {
         Entry::File { bytes, .. } => String::from_utf8_lossy(bytes).into_owned(),
-        other @ (Entry::TooLarge { .. } | Entry::BadName { .. } | Entry::Symlink | Entry::Submodule) => {
+        other @ (Entry::TooLarge { .. }
+        | Entry::BadName { .. }
+        | Entry::Symlink
+        | Entry::Submodule
+        | Entry::Unread { .. }) => {
             panic!("{other:?}")
         }
     };

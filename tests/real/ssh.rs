@@ -171,7 +171,7 @@ async fn attack_24_a_server_that_sends_without_end_is_cut_off() {
         store.fetch(&wants).await.unwrap_err(),
         store.push(&branch("state"), None, &first, None).await.unwrap_err(),
     ] {
-        assert!(matches!(&error, GitError::Limit { limit, .. } if limit == "1048576 bytes"), "{error:?}");
+        assert!(matches!(&error, GitError::Limit { limit, .. } if limit == "67108864 bytes"), "{error:?}");
     }
 }
 

@@ -47,7 +47,11 @@ impl Tree {
     pub(crate) fn text(&self, path: &str) -> String {
         match &self.0[&path.parse::<RepoPath>().unwrap()] {
             Entry::File { bytes, .. } => String::from_utf8(bytes.to_vec()).unwrap(),
-            other @ (Entry::TooLarge { .. } | Entry::BadName { .. } | Entry::Symlink | Entry::Submodule) => {
+            other @ (Entry::TooLarge { .. }
+            | Entry::BadName { .. }
+            | Entry::Symlink
+            | Entry::Submodule
+            | Entry::Unread { .. }) => {
                 panic!("{path} is {other:?}")
             }
         }

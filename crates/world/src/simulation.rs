@@ -298,7 +298,11 @@ impl Simulation {
         let new = files.iter().filter(|(path, _)| !decided.contains_key(*path));
         let edits = new.filter_map(|(path, entry)| match entry {
             Entry::File { blob, .. } => Some((path.clone(), Edit::Blob(blob.clone()))),
-            Entry::Symlink | Entry::Submodule | Entry::TooLarge { .. } | Entry::BadName { .. } => None,
+            Entry::Symlink
+            | Entry::Submodule
+            | Entry::Unread { .. }
+            | Entry::TooLarge { .. }
+            | Entry::BadName { .. } => None,
         });
         self.commit(&decisions, edits.collect(), &format!("Merge {}", request.short())).await
     }

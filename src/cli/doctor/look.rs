@@ -56,7 +56,8 @@ async fn repository(
     let found = async {
         let Some(tip) = store.ls_refs(&[branches.main.as_str()]).await?.remove(&branches.main) else { return Ok(None) };
         store.fetch(&BTreeMap::from([(branches.main.clone(), tip.clone())])).await?;
-        Ok::<_, GitError>(Some((tip.clone(), store.files(&tip, None).await?)))
+        let declared = store.declared(&tip, &BTreeSet::new(), None).await?;
+        Ok::<_, GitError>(declared.map(|declared| (tip.clone(), declared.files)))
     };
     let (check, act) = ("repository", "look at spec.repository of the Installation: url, branch, credentialsFile");
     let (tip, files) = match found.await {

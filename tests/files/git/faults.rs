@@ -129,7 +129,7 @@ async fn attack_13_24_long_answers_stop_at_their_limits() {
     let looked_up = bed.store.look_up(&["refs/heads/main"], "refs/heads/c/").await.unwrap();
     assert_eq!((looked_up.found.len(), looked_up.below), (1, Below::All));
 
-    let endless = b"003f1111111111111111111111111111111111111111 refs/heads/aaaaaaa\n".repeat(100);
+    let endless = b"00401111111111111111111111111111111111111111 refs/heads/aaaaaaa\n".repeat(2_000);
     bed.server.fault("POST", Fault::Page("application/x-git-upload-pack-result", endless));
     let mut limited = config(&bed.server.url("fleet"));
     limited.limits.advertisement_bytes = 1_000;

@@ -2,6 +2,7 @@
 
 mod authors;
 mod faults;
+mod large;
 mod packs;
 mod push;
 mod read;

@@ -10,7 +10,11 @@ use tidegate::manifest::files::{Entry, Files};
 fn texts(files: &Files) -> BTreeMap<String, String> {
     let text = |entry: &Entry| match entry {
         Entry::File { bytes, .. } => String::from_utf8(bytes.to_vec()).unwrap(),
-        other @ (Entry::TooLarge { .. } | Entry::BadName { .. } | Entry::Symlink | Entry::Submodule) => {
+        other @ (Entry::TooLarge { .. }
+        | Entry::BadName { .. }
+        | Entry::Symlink
+        | Entry::Submodule
+        | Entry::Unread { .. }) => {
             format!("{other:?}")
         }
     };

@@ -178,6 +178,103 @@ async fn attack_13_a_large_file_is_an_error_of_its_own() {
     assert!(matches!(files[&path("small")], Entry::File { .. }));
 }
 
+const POLICY: &[u8] = b"apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  tenants:\n    \
+    a: {path: teams/a, namespaces: [a], clusters: [home]}\n    b: {path: teams/b, namespaces: [b], clusters: [home]}\n";
+
+/// A repository of two tenants: `a` with a manifest and a text, `b` with so many manifests, and so many files beside them.
+fn tenants(origin: &Origin, of_b: usize, beside: usize, rest: &[(&str, &[u8], &str)]) -> String {
+    let blob = origin.object("blob", BLOB);
+    let many = |count: usize| {
+        let names: Vec<String> = (0..count).map(|n| format!("{n:06}.yaml")).collect();
+        origin.tree(&names.iter().map(|name| ("100644", name.as_bytes(), blob.as_str())).collect::<Vec<_>>())
+    };
+    let a = origin.tree(&[("100644", b"README.md", &blob), ("100644", b"rollout.yaml", &blob)]);
+    let (b, docs) = (many(of_b), many(beside));
+    let teams = origin.tree(&[("40000", b"a", &a), ("40000", b"b", &b)]);
+    let policy = origin.object("blob", POLICY);
+    let all: [(&str, &[u8], &str); 3] =
+        [("40000", b"docs", &docs), ("40000", b"teams", &teams), ("100644", b"tidegate.yaml", &policy)];
+    let mut all: Vec<_> = all.into_iter().chain(rest.iter().copied()).collect();
+    all.sort_by_key(|(_, name, _)| name.to_vec());
+    origin.tree(&all)
+}
+
+/// What is declared, one line for each entry.
+fn shown(files: &Files) -> Vec<String> {
+    let shown = |(path, entry): (&tidegate::manifest::files::RepoPath, &Entry)| match entry {
+        Entry::File { .. } => path.to_string(),
+        Entry::Unread { why } => format!("{path}: {why}"),
+        Entry::TooLarge { .. } | Entry::BadName { .. } | Entry::Symlink | Entry::Submodule => {
+            format!("{path}: {entry:?}")
+        }
+    };
+    files.iter().map(shown).collect()
+}
+
+#[tokio::test]
+async fn attack_103_what_lies_beside_the_tenants_directories_may_be_of_any_size() {
+    const TEXT: &str = "teams/a/README.md: only files that end in .yaml, .yml or .json are read";
+    let cache = Cache::new();
+    let origin = &cache.objects;
+    let store = cache.store(|config| config.limits.entries = 20);
+    let none = std::collections::BTreeSet::new();
+    let commit = |tree: &str| id(origin.commit_tree("any", tree));
+    let large = commit(&tenants(origin, 2, 101_000, &[]));
+    let declared = store.declared(&large, &none, None).await.unwrap().unwrap();
+    let two = [TEXT, "teams/a/rollout.yaml", "teams/b/000000.yaml", "teams/b/000001.yaml", "tidegate.yaml"];
+    assert_eq!(shown(&declared.files), two);
+    // Other files beside them are the same thing; other manifests are not.
+    let other = commit(&tenants(origin, 2, 5, &[]));
+    assert_eq!(store.declared(&other, &none, Some(&declared.id)).await.unwrap(), None);
+    let more = commit(&tenants(origin, 3, 5, &[]));
+    assert_ne!(store.declared(&more, &none, Some(&declared.id)).await.unwrap(), None);
+
+    // Whoever has too much, or what no Git would check out, stops for itself.
+    let stopped = |why: &str| {
+        vec![TEXT.to_owned(), "teams/a/rollout.yaml".to_owned(), format!("teams/b: {why}"), "tidegate.yaml".to_owned()]
+    };
+    let crowded = commit(&tenants(origin, 21, 0, &[]));
+    let files = store.declared(&crowded, &none, None).await.unwrap().unwrap().files;
+    assert_eq!(shown(&files), stopped("the number of entries in the tree exceeds the limit of 20"));
+    let small = cache.store(|config| config.limits.tenant_bytes = 3 * BLOB.len() as u64);
+    let files = small.declared(&more, &none, None).await.unwrap().unwrap().files;
+    assert_eq!(files.len(), 6, "{files:?}");
+    let heavy = commit(&tenants(origin, 4, 0, &[]));
+    let files = small.declared(&heavy, &none, None).await.unwrap().unwrap().files;
+    assert_eq!(shown(&files), stopped("the size of all files in bytes exceeds the limit of 42"));
+    let blob = origin.object("blob", BLOB);
+    let bad = origin.tree(&[("100644", b"..", &blob)]);
+    let a = origin.tree(&[("100644", b"rollout.yaml", &blob)]);
+    let teams = origin.tree(&[("40000", b"a", &a), ("40000", b"b", &bad)]);
+    let policy = origin.object("blob", POLICY);
+    let bad = commit(&origin.tree(&[("40000", b"teams", &teams), ("100644", b"tidegate.yaml", &policy)]));
+    let files = store.declared(&bad, &none, None).await.unwrap().unwrap().files;
+    assert_eq!(shown(&files)[1], "teams/b: the tree is refused at \"teams/b/..\": the name means a directory");
+}
+
+#[tokio::test]
+async fn what_is_recorded_is_found_wherever_it_lies() {
+    let cache = Cache::new();
+    let origin = &cache.objects;
+    let blob = origin.object("blob", BLOB);
+    let moved = origin.tree(&[("100644", b"web.rollout.yaml", &blob), ("100644", b"web.yaml", &blob)]);
+    let tip = id(origin.commit_tree("any", &tenants(origin, 0, 3, &[("40000", b"apps", &moved)])));
+    let store = cache.store(|_| {});
+    let found = async |also: &[&str]| {
+        let also = also.iter().map(|at| path(at)).collect();
+        shown(&store.declared(&tip, &also, None).await.unwrap().unwrap().files)
+    };
+    let all = [
+        "teams/a/README.md: only files that end in .yaml, .yml or .json are read",
+        "teams/a/rollout.yaml",
+        "tidegate.yaml",
+    ];
+    assert_eq!(found(&["teams/a/rollout.yaml"]).await, all);
+    let also = [&["apps/web.rollout.yaml"], &all[..]].concat();
+    assert_eq!(found(&["apps/web.rollout.yaml"]).await, also);
+    assert_eq!(found(&["teams/a/web.rollout.yaml"]).await, also, "it was moved out of its tenant's directory");
+}
+
 #[tokio::test]
 async fn attack_12_large_trees_stop_at_their_limits() {
     let many = |origin: &Origin| {

@@ -67,27 +67,15 @@ impl Store {
         olds: &BTreeSet<CommitId>,
         new: &CommitId,
     ) -> Result<BTreeMap<CommitId, Ancestry>, GitError> {
-        let (olds, new) = (olds.clone(), new.clone());
-        self.on_cache(move |_, repository| {
-            let tip = repository.find_commit(oid(new.as_str())).map_err(|error| GitError::commit(&new, error))?;
-            let failed = |error| GitError::local(&format!("walk from {new}"), error);
-            let cut = boundary(repository)?;
-            let mut sought: BTreeSet<Oid> = olds.iter().map(|old| oid(old.as_str())).collect();
-            let mut met = Vec::new();
-            let mut walk = repository.revwalk().map_err(failed)?;
-            walk.push(tip.id()).map_err(failed)?;
-            for id in walk {
-                if sought.is_empty() {
-                    break;
-                }
-                let id = id.map_err(failed)?;
-                sought.remove(&id);
-                met.extend(cut.contains(&id).then_some(id));
-            }
-            let judged = sought.into_iter().map(|old| Ok((commit_id(old), judge(repository, old, tip.id(), &met)?)));
-            judged.collect::<Result<_, git2::Error>>().map_err(failed)
-        })
-        .await
+        let (olds, tip) = (olds.clone(), new.clone());
+        let found = self.on_cache(move |_, repository| walked(repository, &olds, &tip)).await?;
+        let unknown = found.iter().filter(|(_, ancestry)| **ancestry == Ancestry::Unknown);
+        let (unknown, new): (BTreeSet<_>, _) = (unknown.map(|(old, _)| old.clone()).collect(), new.clone());
+        let Some(past) = self.inner.past.get().filter(|_| !unknown.is_empty()) else { return Ok(found) };
+        // What cannot be told there either stays unknown.
+        let told = past.on_cache(move |_, repository| walked(repository, &unknown, &new).map(|told| (unknown, told)));
+        let Ok((unknown, told)) = told.await else { return Ok(found) };
+        Ok(found.into_iter().filter(|(old, _)| !unknown.contains(old)).chain(told).collect())
     }
 
     /// Who brought each of these paths, as it is at `tip`, to the branch that ends there: on the line of first parents, the commit with
@@ -162,6 +150,31 @@ fn judge(repository: &Repository, old: Oid, new: Oid, met: &[Oid]) -> Result<Anc
         }
     }
     Ok(Ancestry::Not)
+}
+
+/// [`Store::strangers`] by what one cache has.
+fn walked(
+    repository: &Repository,
+    olds: &BTreeSet<CommitId>,
+    new: &CommitId,
+) -> Result<BTreeMap<CommitId, Ancestry>, GitError> {
+    let tip = repository.find_commit(oid(new.as_str())).map_err(|error| GitError::commit(new, error))?;
+    let failed = |error| GitError::local(&format!("walk from {new}"), error);
+    let cut = boundary(repository)?;
+    let mut sought: BTreeSet<Oid> = olds.iter().map(|old| oid(old.as_str())).collect();
+    let mut met = Vec::new();
+    let mut walk = repository.revwalk().map_err(failed)?;
+    walk.push(tip.id()).map_err(failed)?;
+    for id in walk {
+        if sought.is_empty() {
+            break;
+        }
+        let id = id.map_err(failed)?;
+        sought.remove(&id);
+        met.extend(cut.contains(&id).then_some(id));
+    }
+    let judged = sought.into_iter().map(|old| Ok((commit_id(old), judge(repository, old, tip.id(), &met)?)));
+    judged.collect::<Result<_, git2::Error>>().map_err(failed)
 }
 
 /// The commits whose parents were not fetched.

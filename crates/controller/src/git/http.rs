@@ -1,5 +1,6 @@
 //! Requests to a smart HTTP server: one client, no redirects, every byte counted, every failure sorted.
 
+use super::ref_list::UNASKED;
 use super::remote::{Lent, Login, Refusal, RemoteConfig, Timeouts};
 use super::{GitError, credentials};
 use crate::record::text::{causes, plain};
@@ -55,6 +56,13 @@ pub(super) struct Budget {
     pub(super) deadline: Instant,
     /// Bytes of the answer, after decompression.
     pub(super) bytes: u64,
+}
+
+impl Budget {
+    /// The same for a list of which so much is kept.
+    pub(super) fn with_unasked(self) -> Self {
+        Self { bytes: self.bytes.saturating_mul(UNASKED), ..self }
+    }
 }
 
 /// The client of one repository.

@@ -42,7 +42,9 @@ fn taken(entry: Option<&Entry>) -> Option<Edit> {
     match entry {
         None => Some(Edit::Remove),
         Some(Entry::File { bytes, .. }) => Some(Edit::Write(bytes.clone())),
-        Some(Entry::TooLarge { .. } | Entry::BadName { .. } | Entry::Symlink | Entry::Submodule) => None,
+        Some(
+            Entry::TooLarge { .. } | Entry::BadName { .. } | Entry::Symlink | Entry::Submodule | Entry::Unread { .. },
+        ) => None,
     }
 }
 

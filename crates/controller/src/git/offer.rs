@@ -5,9 +5,11 @@ use super::authors::Changed;
 use super::commit::commit_id;
 use super::history::boundary;
 use super::repo::Remote;
-use super::{GitError, RefName, RemoteConfig, RemoteLimits, Store, oid, tree};
+use super::{GitError, RefName, RemoteConfig, RemoteLimits, Store, declared, oid, tree};
 use crate::manifest::files::{Files, RepoPath};
 use crate::manifest::ids::{BlobId, CommitId};
+use crate::manifest::policy;
+use git2::build::TreeUpdateBuilder;
 use git2::{Commit, Delta, ErrorCode, FileMode, MergeOptions, Oid, Repository, Tree, TreeEntry};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -139,10 +141,12 @@ impl Store {
         let (branch, head) = (branch.clone(), head.clone());
         self.on_cache(move |inner, repository| {
             let theirs = commit(repository, &head)?.tree().map_err(failed)?;
-            // Names alone: nothing else is done with a tree that no Git would check out.
-            tree::read(repository, &theirs, "", &RemoteLimits { blob_bytes: 0, ..inner.config.limits })?;
             let Some(base) = base(repository, &branch, &head)? else { return Ok(None) };
             let base = base.tree().map_err(failed)?;
+            // Names alone: nothing else is done with a tree that no Git would check out.
+            let names = RemoteLimits { blob_bytes: 0, ..inner.config.limits };
+            let mut left = names.entries;
+            unlike(repository, [&theirs, &base], "", &names, &mut left)?;
             let odb = repository.odb().map_err(failed)?;
             let diff = repository.diff_tree_to_tree(Some(&base), Some(&theirs), None).map_err(failed)?;
             let (mut paths, mut bytes) = (BTreeSet::new(), 0);
@@ -164,18 +168,23 @@ impl Store {
         .await
     }
 
-    /// The tree that the branch would have with an offer. Renamed files are not followed. To be asked of what
-    /// [`Store::offered`] has looked at.
+    /// What the branch would declare with an offer ([`Store::declared`]); what else they have is not merged. Renamed files are not
+    /// followed. To be asked of what [`Store::offered`] has looked at.
     ///
     /// # Errors
     /// As [`Store::offered`].
-    pub async fn merged(&self, branch: &CommitId, head: &CommitId) -> Result<MergeResult, GitError> {
-        let (branch, head) = (branch.clone(), head.clone());
+    pub async fn merged(
+        &self,
+        branch: &CommitId,
+        head: &CommitId,
+        also: &BTreeSet<RepoPath>,
+    ) -> Result<MergeResult, GitError> {
+        let (branch, head, also) = (branch.clone(), head.clone(), also.clone());
         self.on_cache(move |inner, repository| {
             let [ours, theirs] = [&branch, &head].map(|id| tree::root(repository, id));
             let base = base(repository, &branch, &head)?.map(|base| base.tree()).transpose().map_err(failed)?;
             let base = base.ok_or_else(|| GitError::Missing(format!("a commit that {head} shares with {branch}")))?;
-            let (ours, theirs) = (ours?, theirs?);
+            let [base, ours, theirs] = narrowed(repository, [base, ours?, theirs?], &also, &inner.config.limits)?;
             let large = too_large(repository, &base, [&ours, &theirs])?;
             if !large.is_empty() {
                 return Ok(MergeResult::Conflict(large));
@@ -194,9 +203,56 @@ impl Store {
             }
             let id = index.write_tree_to(repository).map_err(failed)?;
             let merged = repository.find_tree(id).map_err(failed)?;
-            tree::read(repository, &merged, "", &inner.config.limits).map(MergeResult::Tree)
+            let declared = declared::read(repository, &merged, &also, None, &inner.config.limits)?;
+            Ok(MergeResult::Tree(declared.map(|declared| declared.files).unwrap_or_default()))
         })
         .await
+    }
+}
+
+/// The same trees with nothing in them but what any of them declares: a merge looks at each entry.
+fn narrowed<'r>(
+    repository: &'r Repository,
+    trees: [Tree<'r>; 3],
+    also: &BTreeSet<RepoPath>,
+    limits: &RemoteLimits,
+) -> Result<[Tree<'r>; 3], GitError> {
+    let mut paths = also.clone();
+    paths.insert(policy::FILE.parse().expect("the name of the policy's file is a path"));
+    for tree in &trees {
+        paths.extend(declared::policy_of(repository, tree, limits)?.1);
+    }
+    let names = RemoteLimits { blob_bytes: 0, ..*limits };
+    let narrow = |tree: Tree<'r>| {
+        let mut update = TreeUpdateBuilder::new();
+        let mut last: Option<&RepoPath> = None;
+        for path in &paths {
+            // What lies in another one comes with it.
+            if last.is_some_and(|last| path.is_within(last)) {
+                continue;
+            }
+            if let Some((found, mode)) = tree::entry(&tree, path)?.and_then(|found| Some((found.id(), mode(&found)?))) {
+                update.upsert(path.as_str(), found, mode);
+                last = Some(path);
+            }
+        }
+        let empty = repository.treebuilder(None).and_then(|empty| repository.find_tree(empty.write()?));
+        let made = empty.and_then(|empty| repository.find_tree(update.create_updated(repository, &empty)?));
+        let made = made.map_err(failed)?;
+        tree::read(repository, &made, "", &names)?;
+        Ok(made)
+    };
+    let [base, ours, theirs] = trees.map(narrow);
+    Ok([base?, ours?, theirs?])
+}
+
+fn mode(entry: &TreeEntry<'_>) -> Option<FileMode> {
+    match entry.filemode() {
+        0o040_000 => Some(FileMode::Tree),
+        0o100_644 => Some(FileMode::Blob),
+        0o100_755 => Some(FileMode::BlobExecutable),
+        0o120_000 => Some(FileMode::Link),
+        _ => None,
     }
 }
 
@@ -213,6 +269,7 @@ fn unlike(
     }
     *left =
         left.checked_sub(one.len()).ok_or_else(|| tree::limit("the number of entries in the tree", limits.entries))?;
+    tree::check_names(one, at)?;
     let find = |id| repository.find_tree(id).map_err(failed);
     let is_tree = |entry: &TreeEntry<'_>| entry.filemode() == i32::from(FileMode::Tree);
     for entry in one.iter().filter(is_tree) {

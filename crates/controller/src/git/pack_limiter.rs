@@ -6,8 +6,12 @@
 use super::GitError;
 use flate2::{Decompress, FlushDecompress, Status};
 
-/// The largest object that libgit2 may unpack, in bytes.
+/// The largest object that a pack may hold as it is, in bytes: libgit2 hashes such a one piece by piece, and files that we read are
+/// far smaller, so this is what a repository may hold beside them.
 const OBJECT: u64 = 128 << 20;
+
+/// The largest one that a delta may be made from, or make, in bytes: libgit2 holds both at once.
+const DELTA: u64 = 32 << 20;
 
 /// What a pack may unpack to, as a multiple of what may be fetched.
 const EXPANSION: u64 = 8;
@@ -162,7 +166,9 @@ impl PackLimiter {
     /// An object's head is complete: three bits of type, then its size, the low bits first.
     fn begin(&mut self, head: &[u8]) -> Result<(), GitError> {
         let low = u64::from(head[0] & 0x0f);
-        self.size = bounded(number(&head[1..]).unwrap_or(0).checked_mul(16).map_or(u64::MAX, |high| high | low))?;
+        let size = number(&head[1..]).unwrap_or(0).checked_mul(16).map_or(u64::MAX, |high| high | low);
+        let is_delta = matches!(head[0] >> 4 & 7, 6 | 7);
+        self.size = bounded(size, if is_delta { DELTA } else { OBJECT })?;
         (self.part, self.delta) = match head[0] >> 4 & 7 {
             1..=4 => (Part::Content, None),
             6 => (Part::Distance, Some(Vec::new())),
@@ -202,8 +208,8 @@ impl PackLimiter {
         delta.extend(made.iter().take(20 - delta.len().min(20)));
         let ends: Vec<usize> = (0..delta.len()).filter(|at| delta[*at] < 0x80).take(2).collect();
         if let [base, result] = ends[..] {
-            bounded(number(&delta[..=base]).unwrap_or(u64::MAX))?;
-            bounded(number(&delta[base + 1..=result]).unwrap_or(u64::MAX))?;
+            bounded(number(&delta[..=base]).unwrap_or(u64::MAX), DELTA)?;
+            bounded(number(&delta[base + 1..=result]).unwrap_or(u64::MAX), DELTA)?;
             self.delta = None;
         } else if delta.len() == 20 {
             return Err(corrupt("a delta whose size has no end"));
@@ -232,11 +238,12 @@ fn number(bytes: &[u8]) -> Option<u64> {
     Some(bytes.iter().rev().fold(0, |number, byte| number << 7 | u64::from(byte & 0x7f)))
 }
 
-fn bounded(size: u64) -> Result<u64, GitError> {
-    if size <= OBJECT {
+fn bounded(size: u64, most: u64) -> Result<u64, GitError> {
+    if size <= most {
         return Ok(size);
     }
-    Err(GitError::Limit { what: "an object in the repository".to_owned(), limit: format!("{OBJECT} bytes") })
+    let what = if most == DELTA { "a large file that was changed" } else { "a file" };
+    Err(GitError::Limit { what: format!("{what} in the repository"), limit: format!("{most} bytes") })
 }
 
 fn corrupt(why: &str) -> GitError {
@@ -333,6 +340,9 @@ mod tests {
             vec![object(3, u64::MAX >> 4, &[], b"x")],
             vec![object(7, delta(9, 1 << 40).len() as u64, &[1; 20], &delta(9, 1 << 40))],
             vec![object(6, delta(1 << 40, 9).len() as u64, &[1], &delta(1 << 40, 9))],
+            vec![object(7, delta(9, 33 << 20).len() as u64, &[1; 20], &delta(9, 33 << 20))],
+            vec![object(7, delta(33 << 20, 9).len() as u64, &[1; 20], &delta(33 << 20, 9))],
+            vec![object(7, 33 << 20, &[1; 20], b"x")],
             vec![bomb; 9],
         ] {
             assert!(matches!(passes(&objects), Err(GitError::Limit { .. })));

@@ -2,7 +2,8 @@
 
 use super::commit::commit_id;
 use super::fault_injection::{RemoteCall, RemoteFault};
-use super::repo::{Remote, remember};
+use super::ref_list::Asked;
+use super::repo::{Remote, known, remember};
 use super::transport::Operation;
 use super::{GitError, RefName, Store, oid};
 use crate::manifest::ids::CommitId;
@@ -17,7 +18,7 @@ use std::collections::BTreeMap;
 pub enum Pushed {
     /// The branch is where it was sent to.
     Done {
-        /// The tips of all other branches, as the same connection saw them just before.
+        /// The tips of other branches that the cache has, as the same connection saw them just before.
         others: BTreeMap<RefName, CommitId>,
     },
     /// The branch was not where it was expected. Nothing changed; observe again.
@@ -88,9 +89,13 @@ impl Store {
             let pushed = match &inner.remote {
                 Remote::Server(line) => {
                     let doing = format!("push {} to {}", swap.branch, inner.config.url);
-                    let limits = &inner.config.limits;
-                    let bytes = limits.advertisement_bytes;
-                    Operation::run(line, bytes, bytes, &doing, |url, _| to_server(repository, url, &swap))?
+                    let bytes = inner.config.limits.advertisement_bytes;
+                    // What the cache has of the server's need not be sent.
+                    let known = known(repository)?.into_keys();
+                    let source = swap.unless_moved.iter().map(|(name, _)| name.clone());
+                    let refs = known.chain(source).chain([swap.branch.clone()]).map(|name| name.to_string()).collect();
+                    let asked = Asked { refs, commits_only: false };
+                    Operation::run(line, asked, [bytes, bytes], &doing, |url, _| to_server(repository, url, &swap))?
                 }
                 Remote::Local(local) => local.push(inner, repository, &swap)?,
             };

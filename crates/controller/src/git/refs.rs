@@ -75,12 +75,16 @@ impl fmt::Display for RefName {
 pub(super) struct Tips<'a> {
     prefixes: &'a [&'a str],
     limit: usize,
+    /// Bytes that what was asked for may still have.
+    left: u64,
+    bytes: u64,
     pub(super) found: BTreeMap<RefName, CommitId>,
 }
 
 impl<'a> Tips<'a> {
     pub(super) fn new(prefixes: &'a [&'a str], limits: &RemoteLimits) -> Self {
-        Self { prefixes, limit: limits.refs, found: BTreeMap::new() }
+        let bytes = limits.advertisement_bytes;
+        Self { prefixes, limit: limits.refs, left: bytes, bytes, found: BTreeMap::new() }
     }
 
     pub(super) fn add(&mut self, doing: &str, name: &str, id: &str) -> Result<(), GitError> {
@@ -89,6 +93,11 @@ impl<'a> Tips<'a> {
         if !self.prefixes.iter().any(is_meant) {
             return Ok(());
         }
+        // What nobody asked for counts for nothing: anybody who may push can make any number of it.
+        self.left = self.left.checked_sub((id.len() + name.len()) as u64).ok_or_else(|| GitError::Limit {
+            what: format!("the list of branches below {}", self.prefixes.join(", ")),
+            limit: format!("{} bytes", self.bytes),
+        })?;
         let Ok(name) = name.parse() else { return Ok(()) };
         let id = id.parse().map_err(|_| GitError::Protocol {
             doing: doing.to_owned(),
@@ -110,7 +119,7 @@ pub(super) async fn over_http(
     prefixes: &[&str],
     limits: &RemoteLimits,
 ) -> Result<BTreeMap<RefName, CommitId>, GitError> {
-    let budget = http.budget(limits.advertisement_bytes);
+    let budget = http.budget(limits.advertisement_bytes).with_unasked();
     let mut tips = Tips::new(prefixes, limits);
     if !speaks_v2.load(Ordering::Relaxed) {
         let answer = http.ask(Ask::Advertise(Service::UploadPack), Version::V2, budget).await?;
@@ -137,7 +146,7 @@ pub(super) async fn over_ssh(
     prefixes: &[&str],
     limits: &RemoteLimits,
 ) -> Result<BTreeMap<RefName, CommitId>, GitError> {
-    let budget = ssh.budget(limits.advertisement_bytes);
+    let budget = ssh.budget(limits.advertisement_bytes).with_unasked();
     let pipe = ssh.connect_aside(Service::UploadPack, Version::V2, budget).await?;
     let mut tips = Tips::new(prefixes, limits);
     let mut lines = Lines::new(pipe);

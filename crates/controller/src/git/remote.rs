@@ -218,6 +218,8 @@ pub struct RemoteLimits {
     pub advertisement_bytes: u64,
     /// Bytes of one fetch, and of all blobs of one read.
     pub fetch_bytes: u64,
+    /// Bytes of all manifests of one tenant.
+    pub tenant_bytes: u64,
     /// Bytes of one blob; a larger one becomes [`Entry::TooLarge`](crate::manifest::files::Entry::TooLarge).
     pub blob_bytes: u64,
     /// Entries of all trees that one read visits.
@@ -234,6 +236,7 @@ impl Default for RemoteLimits {
             refs: 100_000,
             advertisement_bytes: 16 << 20, // 10⁵ refs of 160 bytes
             fetch_bytes: 256 << 20,
+            tenant_bytes: 64 << 20,
             blob_bytes: 1 << 20, // about what etcd takes in one object
             entries: 100_000,
             depth: 32,

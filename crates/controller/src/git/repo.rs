@@ -3,6 +3,7 @@
 use super::fault_injection::{self, RemoteCall, RemoteFault};
 use super::http::Http;
 use super::local::Local;
+use super::ref_list::Asked;
 use super::remote::{RemoteConfig, RemoteLimits, RemoteUrl};
 use super::ssh::Ssh;
 use super::transport::{self, Line, Operation};
@@ -15,7 +16,7 @@ use git2::{
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::time::Instant;
 
@@ -25,8 +26,6 @@ pub(super) const TIPS: &str = "refs/tidegate/cache/";
 const LEAF: &str = "/-tip";
 /// The key of the cache's configuration that says whose cache it is.
 const WHOSE: &str = "tidegate.url";
-/// The depth that brings what is missing of a past (libgit2's `GIT_FETCH_DEPTH_UNSHALLOW`).
-const UNSHALLOW: i32 = i32::MAX;
 
 /// One remote repository and its cache. Cheap to clone; all clones share the cache and the client of the server.
 #[derive(Clone)]
@@ -42,7 +41,9 @@ pub(super) struct Inner {
     /// Damaged objects were found; the next fetch starts from an empty cache.
     damaged: AtomicBool,
     /// Held for writing while the cache is replaced.
-    cache: RwLock<()>,
+    pub(super) cache: RwLock<()>,
+    /// The commits of the branch that is fetched without its past, once they were needed.
+    pub(super) past: OnceLock<Store>,
 }
 
 /// How the remote is reached.
@@ -89,6 +90,7 @@ impl Store {
             speaks_v2: AtomicBool::new(false),
             damaged: AtomicBool::new(false),
             cache: RwLock::new(()),
+            past: OnceLock::new(),
         };
         if !inner.is_sound() {
             inner.create()?;
@@ -146,45 +148,12 @@ impl Store {
         if fate == RemoteFault::Lost { Err(fault_injection::away(&RemoteCall::Fetch)) } else { Ok(()) }
     }
 
-    /// Brings the past of a branch into the cache that was fetched without it; does nothing if it is there.
-    ///
-    /// # Errors
-    /// As [`Self::fetch`].
-    pub async fn deepen(&self, name: &RefName) -> Result<(), GitError> {
-        let (inner, name) = (Arc::clone(&self.inner), name.clone());
-        self.inner
-            .remote
-            .blocking(move || {
-                let _shared = inner.cache.read().unwrap_or_else(PoisonError::into_inner);
-                let repository = inner.repository()?;
-                match &inner.remote {
-                    Remote::Server(line) if repository.is_shallow() => {
-                        inner.download(line, &repository, &[&name], UNSHALLOW)
-                    }
-                    Remote::Server(_) | Remote::Local(_) => Ok(()),
-                }
-            })
-            .await
-    }
-
     /// The tips that were fetched or pushed last: what is known while the server is away.
     ///
     /// # Errors
     /// `Cache` or `Corrupt`.
     pub async fn cached_tips(&self) -> Result<BTreeMap<RefName, CommitId>, GitError> {
-        self.on_cache(|_, repository| {
-            let failed = |error| GitError::local("read the cached tips", error);
-            let mut tips = BTreeMap::new();
-            for reference in repository.references_glob(&format!("{TIPS}*")).map_err(failed)? {
-                let reference = reference.map_err(failed)?;
-                let name =
-                    reference.name().ok().and_then(|name| name.strip_prefix(TIPS)?.strip_suffix(LEAF)?.parse().ok());
-                let id = reference.target().and_then(|id| id.to_string().parse().ok());
-                tips.extend(name.zip(id));
-            }
-            Ok(tips)
-        })
-        .await
+        self.on_cache(|_, repository| known(repository)).await
     }
 
     /// Runs `work` on the cache, on a blocking thread, with its own handle.
@@ -222,7 +191,7 @@ pub fn create_bare(directory: &Path) -> Result<(), GitError> {
 impl Remote {
     /// Runs `work` where it may block: on a thread of its own, or, for a repository on this machine in a runtime of one thread,
     /// at once. There it keeps nobody else waiting for long, and what runs there repeats exactly.
-    async fn blocking<T: Send + 'static>(
+    pub(super) async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, GitError> + Send + 'static,
     ) -> Result<T, GitError> {
@@ -321,7 +290,13 @@ impl Inner {
         let rest: Vec<&RefName> = wants.keys().filter(|name| absent(name)).collect();
         match &self.remote {
             _ if rest.is_empty() => {}
-            Remote::Server(line) => self.download(line, repository, &rest, 0)?,
+            Remote::Server(line) => match self.download(line, repository, &rest, 0) {
+                // Its past is more than may be fetched at once; its tip may not be.
+                Err(GitError::Limit { .. }) if rest.iter().all(|name| Some(*name) == self.config.shallow.as_ref()) => {
+                    self.download(line, repository, &rest, 1)?;
+                }
+                done => done?,
+            },
             Remote::Local(local) => local.fetch(repository, rest.into_iter().map(|name| &wants[name]))?,
         }
         for (name, id) in wants {
@@ -332,7 +307,13 @@ impl Inner {
 
     /// Downloads the histories of branches that are not in the cache; `depth` 0 means down to what
     /// the cache has.
-    fn download(&self, line: &Line, repository: &Repository, names: &[&RefName], depth: i32) -> Result<(), GitError> {
+    pub(super) fn download(
+        &self,
+        line: &Line,
+        repository: &Repository,
+        names: &[&RefName],
+        depth: i32,
+    ) -> Result<(), GitError> {
         let specs: Vec<String> = names.iter().map(|name| format!("+{name}:{}", tip(name))).collect();
         self.download_specs(line, repository, &specs, depth, &self.config.limits)
     }
@@ -356,8 +337,23 @@ impl Inner {
             remote.download(specs, Some(&mut options))?;
             remote.disconnect()
         };
-        Operation::run(line, limits.advertisement_bytes, limits.fetch_bytes, &doing, download)
+        let source = |spec: &String| spec.trim_start_matches('+').split(':').next().unwrap_or_default().to_owned();
+        let asked = Asked { refs: specs.iter().map(source).collect(), commits_only: false };
+        Operation::run(line, asked, [limits.advertisement_bytes, limits.fetch_bytes], &doing, download)
     }
+}
+
+/// The tips that the cache keeps.
+pub(super) fn known(repository: &Repository) -> Result<BTreeMap<RefName, CommitId>, GitError> {
+    let failed = |error| GitError::local("read the cached tips", error);
+    let mut tips = BTreeMap::new();
+    for reference in repository.references_glob(&format!("{TIPS}*")).map_err(failed)? {
+        let reference = reference.map_err(failed)?;
+        let name = reference.name().ok().and_then(|name| name.strip_prefix(TIPS)?.strip_suffix(LEAF)?.parse().ok());
+        let id = reference.target().and_then(|id| id.to_string().parse().ok());
+        tips.extend(name.zip(id));
+    }
+    Ok(tips)
 }
 
 /// Whether all commits that the tips lead to can be read.

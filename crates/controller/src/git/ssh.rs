@@ -244,10 +244,10 @@ impl Pipe {
         Ok(Some(chunk.freeze()))
     }
 
-    /// So many bytes more may come.
+    /// So many bytes may come from now on.
     pub(super) fn allow(&mut self, bytes: u64) {
-        self.left = self.left.saturating_add(bytes);
-        self.budget.bytes = self.budget.bytes.saturating_add(bytes);
+        self.left = bytes;
+        self.budget.bytes = bytes;
     }
 
     /// Sends all of it.

@@ -7,12 +7,14 @@
 use super::GitError;
 use super::http::{Answer, Ask, Budget, Http, Service, Version};
 use super::pack_limiter::PackLimiter;
+use super::ref_list::{Asked, RefList, commits_only};
 use super::ssh::{Pipe, Ssh};
 use crate::record::text::plain;
 use bytes::{Buf, Bytes};
 use git2::transport::{Service as Call, SmartSubtransport, SmartSubtransportStream, Transport};
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
@@ -85,10 +87,14 @@ thread_local! {
 /// One operation of libgit2 with a server: its limits, and the true reason if it fails.
 pub(super) struct Operation {
     line: Line,
-    /// For lists of refs; its deadline is that of the whole operation.
+    doing: String,
+    asked: Asked,
+    /// For what is kept of lists of refs; its deadline is that of the whole operation.
     advertisement: Budget,
     /// For everything else.
     pack: Budget,
+    /// The server can leave out what is in commits.
+    offers_filter: AtomicBool,
     failure: Mutex<Option<GitError>>,
 }
 
@@ -103,14 +109,22 @@ impl Operation {
     /// Outside of tokio's blocking threads.
     pub(super) fn run<T>(
         line: &Line,
-        advertisement_bytes: u64,
-        bytes: u64,
+        asked: Asked,
+        [advertisement_bytes, bytes]: [u64; 2],
         doing: &str,
         work: impl FnOnce(&str, Instant) -> Result<T, git2::Error>,
     ) -> Result<T, GitError> {
         let advertisement = line.budget(advertisement_bytes);
         let pack = Budget { bytes, ..advertisement };
-        let operation = Arc::new(Self { line: line.clone(), advertisement, pack, failure: Mutex::new(None) });
+        let operation = Arc::new(Self {
+            line: line.clone(),
+            doing: doing.to_owned(),
+            asked,
+            advertisement,
+            pack,
+            offers_filter: AtomicBool::new(false),
+            failure: Mutex::new(None),
+        });
         CURRENT.set(Some(Arc::clone(&operation)));
         let result = work(line.url(), advertisement.deadline);
         CURRENT.set(None);
@@ -119,6 +133,18 @@ impl Operation {
                 if Instant::now() >= advertisement.deadline { line.late(doing) } else { sort(doing, error) }
             })
         })
+    }
+
+    /// Whether the server that the operation on this thread is connected with can leave out what is in commits.
+    pub(super) fn offers_filter() -> bool {
+        CURRENT.with_borrow(|current| current.as_ref().is_some_and(|it| it.offers_filter.load(Ordering::Relaxed)))
+    }
+
+    /// What libgit2 gets of the next bytes of a list of refs.
+    fn list(&self, list: &mut RefList, chunk: Bytes) -> Result<Bytes, GitError> {
+        let kept = list.pass(&self.doing, chunk)?;
+        self.offers_filter.fetch_or(list.offers_filter, Ordering::Relaxed);
+        Ok(kept)
     }
 
     /// Keeps the reason for ourselves, as libgit2 would only pass a text on.
@@ -161,18 +187,20 @@ impl SmartSubtransport for Carrier {
             Call::ReceivePack => (Service::ReceivePack, Next::Command(Vec::new())),
         };
         let (operation, chunk) = (Arc::clone(&self.0), Bytes::new());
-        let Operation { line, advertisement, pack, failure: _ } = &*self.0;
+        let Operation { line, advertisement, pack, asked, .. } = &*self.0;
+        let list = RefList::new(asked.clone(), advertisement.bytes);
         let pack_limiter = || PackLimiter::new(pack.bytes);
         match line {
             Line::Http(http) => {
                 let (http, pack_limiter) = (Arc::clone(http), matches!(call, Call::UploadPack).then(pack_limiter));
-                Ok(Box::new(Stream { operation, http, service, next, chunk, pack_limiter }))
+                let list = matches!(next, Next::Advertise).then_some(list);
+                Ok(Box::new(Stream { operation, http, service, next, chunk, list, pack_limiter }))
             }
             Line::Ssh(ssh) => {
                 let failed = |error| git2::Error::from_str(&operation.fail(error).to_string());
-                let pipe = ssh.connect(service, Version::V0, *advertisement).map_err(failed)?;
+                let pipe = ssh.connect(service, Version::V0, advertisement.with_unasked()).map_err(failed)?;
                 let pack_limiter = matches!(service, Service::UploadPack).then(pack_limiter);
-                Ok(Box::new(Connection { operation, pipe, chunk, pack_limiter, pack: Some(pack.bytes) }))
+                Ok(Box::new(Connection { operation, pipe, chunk, list, pack_limiter, pack: Some(pack.bytes) }))
             }
         }
     }
@@ -189,6 +217,8 @@ struct Stream {
     service: Service,
     next: Next,
     chunk: Bytes,
+    /// For a list of refs.
+    list: Option<RefList>,
     /// For what libgit2 will unpack.
     pack_limiter: Option<PackLimiter>,
 }
@@ -202,14 +232,20 @@ enum Next {
 
 impl Stream {
     fn advance(&mut self) -> Result<(), GitError> {
-        let Operation { line: _, advertisement, pack, failure: _ } = &*self.operation;
+        let Operation { advertisement, pack, asked, .. } = &*self.operation;
         let (ask, budget) = match std::mem::replace(&mut self.next, Next::Ended) {
-            Next::Advertise => (Ask::Advertise(self.service), *advertisement),
-            Next::Command(body) => (Ask::Command(self.service, body), *pack),
+            Next::Advertise => (Ask::Advertise(self.service), advertisement.with_unasked()),
+            Next::Command(body) => {
+                let body = if asked.commits_only { commits_only(&body) } else { body };
+                (Ask::Command(self.service, body), *pack)
+            }
             Next::Read(mut answer) => {
                 if let Some(chunk) = Handle::current().block_on(answer.chunk())? {
                     self.pack_limiter.as_mut().map_or(Ok(()), |pack_limiter| pack_limiter.pass(&chunk))?;
-                    self.chunk = chunk;
+                    self.chunk = match &mut self.list {
+                        Some(list) => self.operation.list(list, chunk)?,
+                        None => chunk,
+                    };
                     self.next = Next::Read(answer);
                 }
                 return Ok(());
@@ -258,6 +294,8 @@ struct Connection {
     operation: Arc<Operation>,
     pipe: Pipe,
     chunk: Bytes,
+    /// For the list of refs.
+    list: RefList,
     /// For what libgit2 will unpack; the list before it is made of packets as well.
     pack_limiter: Option<PackLimiter>,
     /// What may come after the list, which is over once we say something.
@@ -266,9 +304,10 @@ struct Connection {
 
 impl Connection {
     fn next(&mut self) -> Result<(), GitError> {
-        if let Some(chunk) = Handle::current().block_on(self.pipe.chunk())? {
+        while self.chunk.is_empty() {
+            let Some(chunk) = Handle::current().block_on(self.pipe.chunk())? else { break };
             self.pack_limiter.as_mut().map_or(Ok(()), |pack_limiter| pack_limiter.pass(&chunk))?;
-            self.chunk = chunk;
+            self.chunk = self.operation.list(&mut self.list, chunk)?;
         }
         Ok(())
     }
@@ -287,8 +326,13 @@ impl Read for Connection {
 
 impl Write for Connection {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.pipe.allow(self.pack.take().unwrap_or_default());
-        Handle::current().block_on(self.pipe.send(bytes)).map_err(|error| self.operation.fail(error))?;
+        if let Some(pack) = self.pack.take() {
+            self.pipe.allow(pack);
+            self.list.end();
+        }
+        let filtered = self.operation.asked.commits_only.then(|| commits_only(bytes));
+        let sent = filtered.as_deref().unwrap_or(bytes);
+        Handle::current().block_on(self.pipe.send(sent)).map_err(|error| self.operation.fail(error))?;
         Ok(bytes.len())
     }
 

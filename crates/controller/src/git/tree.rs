@@ -2,7 +2,7 @@
 
 use super::remote::RemoteLimits;
 use super::{GitError, Store, oid};
-use crate::manifest::files::{Entry, Files, MAX_PARTS, MAX_PATH, RepoPath};
+use crate::manifest::files::{Entry, Files, MAX_PARTS, MAX_PATH, RepoPath, is_manifest};
 use crate::manifest::ids::{BlobId, CommitId};
 use crate::record::text::plain;
 use git2::{Odb, Repository, Tree, TreeEntry};
@@ -72,7 +72,7 @@ impl Store {
                     Entry::Symlink => mode == SYMLINK,
                     Entry::Submodule => mode == SUBMODULE,
                     // The path is not its own.
-                    Entry::BadName { .. } => false,
+                    Entry::BadName { .. } | Entry::Unread { .. } => false,
                 };
                 shared.extend(same.then_some(path));
             }
@@ -89,10 +89,49 @@ pub(super) fn read(
     at: &str,
     limits: &RemoteLimits,
 ) -> Result<Files, GitError> {
-    let odb = repository.odb().map_err(|error| GitError::local("open the cache", error))?;
-    let mut walk = Walk { repository, odb, limits, files: Files::new(), odd: Vec::new(), entries: 0, bytes: 0 };
+    let mut walk = Walk::new(repository, limits)?;
     walk.visit(tree, at)?;
     Ok(walk.finish())
+}
+
+/// The same of what may be a manifest: other files are named alone. Besides, how many bytes were read.
+pub(super) fn read_manifests(
+    repository: &Repository,
+    tree: &Tree<'_>,
+    at: &str,
+    limits: &RemoteLimits,
+) -> Result<(Files, u64), GitError> {
+    let mut walk = Walk { manifests_only: true, ..Walk::new(repository, limits)? };
+    walk.visit(tree, at)?;
+    let bytes = walk.bytes;
+    Ok((walk.finish(), bytes))
+}
+
+/// One entry that was found at a path; none if it is a directory.
+pub(super) fn read_one(
+    repository: &Repository,
+    found: &TreeEntry<'_>,
+    path: &RepoPath,
+    limits: &RemoteLimits,
+) -> Result<Option<Entry>, GitError> {
+    match found.filemode_raw() {
+        mode if is_file(mode) => Walk::new(repository, limits)?.file(found, path).map(Some),
+        SYMLINK => Ok(Some(Entry::Symlink)),
+        SUBMODULE => Ok(Some(Entry::Submodule)),
+        _ => Ok(None),
+    }
+}
+
+/// Refuses names that no Git would check out.
+pub(super) fn check_names(tree: &Tree<'_>, at: &str) -> Result<(), GitError> {
+    let mut names = BTreeSet::new();
+    for entry in tree.iter() {
+        let name = entry.name_bytes();
+        if let Some(why) = forbidden(name).or((!names.insert(name.to_vec())).then_some("the name comes twice")) {
+            return Err(GitError::BadTree { path: format!("{at}{}", name.escape_ascii()), why });
+        }
+    }
+    Ok(())
 }
 
 /// The tree of a commit.
@@ -139,25 +178,25 @@ struct Walk<'r> {
     odd: Vec<(String, String)>,
     entries: usize,
     bytes: u64,
+    /// Whether files that are no manifests by their names are left unread.
+    manifests_only: bool,
 }
 
-impl Walk<'_> {
+impl<'r> Walk<'r> {
+    fn new(repository: &'r Repository, limits: &'r RemoteLimits) -> Result<Self, GitError> {
+        let odb = repository.odb().map_err(|error| GitError::local("open the cache", error))?;
+        let (files, odd) = (Files::new(), Vec::new());
+        Ok(Self { repository, odb, limits, files, odd, entries: 0, bytes: 0, manifests_only: false })
+    }
+
     /// Reads a tree; `at` is empty or ends with a slash.
     fn visit(&mut self, tree: &Tree<'_>, at: &str) -> Result<(), GitError> {
         self.entries += tree.len();
         if self.entries > self.limits.entries {
             return Err(limit("the number of entries in the tree", self.limits.entries));
         }
-        let mut names = BTreeSet::new();
-        for entry in tree.iter() {
-            let name = entry.name_bytes();
-            if let Some(why) = forbidden(name).or((!names.insert(name.to_vec())).then_some("the name comes twice")) {
-                let path = format!("{at}{}", name.escape_ascii());
-                return Err(GitError::BadTree { path, why });
-            }
-            self.take(&entry, name, at)?;
-        }
-        Ok(())
+        check_names(tree, at)?;
+        tree.iter().try_for_each(|entry| self.take(&entry, entry.name_bytes(), at))
     }
 
     fn take(&mut self, entry: &TreeEntry<'_>, name: &[u8], at: &str) -> Result<(), GitError> {
@@ -166,7 +205,7 @@ impl Walk<'_> {
             return Err(limit(&format!("the depth or length of the path {:?}", plain(&shown)), self.limits.depth));
         }
         let named = std::str::from_utf8(name).ok().and_then(|name| name.parse::<RepoPath>().ok());
-        let Some(path) = named.and_then(|name| format!("{at}{name}").parse().ok()) else {
+        let Some(path) = named.and_then(|name| format!("{at}{name}").parse::<RepoPath>().ok()) else {
             let safe = |c: char| if c.is_control() || "\\:%~\u{fffd}".contains(c) { '_' } else { c };
             self.odd.push((shown.chars().map(safe).collect(), name.escape_ascii().to_string()));
             return Ok(());
@@ -177,6 +216,7 @@ impl Walk<'_> {
                 let tree = tree.map_err(|error| GitError::local(&format!("read the directory {path}"), error))?;
                 return self.visit(&tree, &format!("{path}/"));
             }
+            mode if is_file(mode) && self.manifests_only && !is_manifest(path.file_name()) => Entry::other(),
             mode if is_file(mode) => self.file(entry, &path)?,
             SYMLINK => Entry::Symlink,
             SUBMODULE => Entry::Submodule,

@@ -3,6 +3,7 @@
 use super::ids::{BlobId, CommitId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -146,6 +147,26 @@ pub enum Entry {
     Symlink,
     /// A submodule (mode 160000). It is never followed.
     Submodule,
+    /// A file that is no manifest by its name, or a tenant's directory as a whole: nothing of it was read.
+    Unread {
+        /// Why not.
+        why: Cow<'static, str>,
+    },
+}
+
+impl Entry {
+    /// What [`is_manifest`] says no to.
+    #[must_use]
+    pub fn other() -> Self {
+        Self::Unread { why: Cow::Borrowed("only files that end in .yaml, .yml or .json are read") }
+    }
+}
+
+/// Whether a file may be read as a manifest, by its name, in whatever case it is written.
+#[must_use]
+pub fn is_manifest(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    [".yaml", ".yml", ".json"].iter().any(|extension| name.ends_with(extension))
 }
 
 /// All entries of a tree, by path.

@@ -103,12 +103,15 @@ pub fn load(files: &Files, caps: &Caps) -> Loaded {
     for (path, entry) in files.iter().filter(|(path, _)| is_rollout_file(path)) {
         match entry {
             Entry::File { blob, bytes } => drafts.push(Draft::read(path, blob, bytes)),
-            Entry::TooLarge { .. } => loaded.unnamed.push(unread(path, entry)),
+            Entry::TooLarge { .. } | Entry::Unread { .. } => loaded.unnamed.push(unread(path, entry)),
             Entry::BadName { .. } | Entry::Symlink | Entry::Submodule => loaded.warnings.push(unread(path, entry)),
         }
     }
     loaded.warnings.extend(misnamed::find(files));
     let policy = loaded.policy.as_ref().ok();
+    let directories = policy.into_iter().flat_map(|policy| policy.tenants.values()).map(|tenant| &tenant.path);
+    let closed = directories.filter_map(|path| Some((path, files.get(path)?)));
+    loaded.unnamed.extend(closed.map(|(path, entry)| unread(path, entry)));
     let mut judged = Vec::new();
     for draft in drafts {
         match Judged::new(files, policy, caps, draft) {
@@ -221,6 +224,11 @@ impl Judged {
             outcome: Err(Vec::new()),
             id,
         };
+        // Where nobody may put a rollout, its manifests are not read either.
+        if policy.is_some_and(|policy| policy.tenant_of(&draft.path).is_none()) {
+            judged.outcome = Err(errors);
+            return Ok((judged, Vec::new()));
+        }
         let (mut warnings, mut finished) = (Vec::new(), None);
         match (&draft.raw, draft.parsed.documents.first()) {
             (Ok(raw), Some(root)) => {

@@ -17,6 +17,7 @@ pub mod diagnostic;
 pub mod duration;
 mod expand;
 pub mod files;
+pub mod gathered;
 pub mod gloo;
 pub mod hex;
 pub mod hook;

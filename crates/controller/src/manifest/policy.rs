@@ -164,6 +164,16 @@ pub fn parse_under(path: &RepoPath, bytes: &[u8], teams: &Teams) -> Result<Polic
     })
 }
 
+/// The directories that a policy gives to tenants, whatever else is wrong with it.
+#[must_use]
+pub fn directories(bytes: &[u8]) -> BTreeSet<RepoPath> {
+    let path = FILE.parse().expect("the name of the policy's file is a path");
+    let parsed = yaml::parse(&path, bytes, Dialect::Own);
+    let tenants = parsed.documents.first().and_then(|root| root.at("/spec/tenants")).map(Node::entries);
+    let named = |tenant: &Node| tenant.text_at("/path")?.parse().ok();
+    tenants.unwrap_or_default().iter().filter_map(|(_, tenant)| named(tenant)).collect()
+}
+
 fn schedule(raw::Schedule { cron, duration, zone }: raw::Schedule) -> Option<Schedule> {
     Some(Schedule { cron, duration, zone: zone.parse().ok()? })
 }

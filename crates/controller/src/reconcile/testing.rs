@@ -178,7 +178,11 @@ impl World {
         self.people.fetch(&BTreeMap::from([(name, tip.clone())])).await.unwrap();
         let text = |entry| match entry {
             Entry::File { bytes, .. } => String::from_utf8_lossy(&bytes).into_owned(),
-            other @ (Entry::TooLarge { .. } | Entry::BadName { .. } | Entry::Symlink | Entry::Submodule) => {
+            other @ (Entry::TooLarge { .. }
+            | Entry::BadName { .. }
+            | Entry::Symlink
+            | Entry::Submodule
+            | Entry::Unread { .. }) => {
                 format!("{other:?}")
             }
         };

@@ -37,6 +37,9 @@ pub struct StatusView {
     /// The tip of its state branch, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tip: Option<String>,
+    /// Why main cannot be read, so that nothing new of it is followed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub main_unreadable: Option<String>,
     /// The rollouts: first those that went wrong, then those under way, then those at rest; by name.
     pub rollouts: Vec<RolloutView>,
 }

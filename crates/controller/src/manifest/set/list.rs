@@ -86,7 +86,7 @@ fn add(
             listed.files.insert(below(&path), (blob.clone(), bytes.clone()));
             return Ok(());
         }
-        Some(Entry::TooLarge { .. } | Entry::BadName { .. } | Entry::Symlink | Entry::Submodule) => {
+        Some(_) => {
             return Err(unreadable(&path, &files[&path]));
         }
         None => {}
@@ -108,7 +108,7 @@ fn add(
             // It may hold a manifest, or be a directory of them: what is left out would be deleted.
             Entry::BadName { .. } => return Err(unreadable(path, entry)),
             Entry::TooLarge { .. } if is_manifest(path) => return Err(unreadable(path, entry)),
-            Entry::File { .. } | Entry::TooLarge { .. } => {}
+            Entry::File { .. } | Entry::TooLarge { .. } | Entry::Unread { .. } => {}
         }
     }
     if any {
@@ -132,6 +132,10 @@ pub(in crate::manifest) fn unreadable(path: &RepoPath, entry: &Entry) -> (Code, 
         }
         Entry::Symlink => (Code::SymlinkIgnored, format!("{path} is a symbolic link"), REGULAR.to_owned()),
         Entry::Submodule => (Code::SymlinkIgnored, format!("{path} is a submodule"), REGULAR.to_owned()),
+        Entry::Unread { why } => {
+            let expected = "what is read: .yaml, .yml and .json files in a tenant's directory, within limits";
+            (Code::FileMissing, format!("{path} is not read: {why}"), expected.to_owned())
+        }
     }
 }
 

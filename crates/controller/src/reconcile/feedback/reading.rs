@@ -64,8 +64,8 @@ pub(super) fn concerned(reading: &FeedbackReading, files: &Files) -> Files {
 /// The rollouts that are not the same as on main, or gone; but for those with errors.
 fn changed<'a>(main: &'a Loaded, offered: &'a Loaded) -> BTreeSet<&'a RolloutId> {
     let is_other = |id: &&RolloutId| fine(offered, id).is_some_and(|new| fine(main, id) != Some(new));
-    // A file too broken to tell its name is no removal.
-    let is_broken = |rollout: &Rollout| offered.unnamed.iter().any(|diagnostic| diagnostic.path == rollout.path);
+    // A file too broken to tell its name is no removal, nor is a directory that is not read.
+    let is_broken = |rollout: &Rollout| offered.unnamed.iter().any(|found| rollout.path.is_within(&found.path));
     let is_gone = |id: &&RolloutId| {
         !offered.rollouts.contains_key(*id) && fine(main, id).is_some_and(|rollout| !is_broken(rollout))
     };

@@ -3,12 +3,12 @@
 use super::state::LoadedRecords;
 use crate::gate::guard::Guard;
 use crate::gate::schedule::{FreezeSpan, ScheduleError, Window};
-use crate::git::{Ancestry, GitError, Store};
+use crate::git::{Ancestry, Declared, GitError, Store};
 use crate::manifest::desired::Rollout;
 use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::duration::Span;
 use crate::manifest::files::RepoPath;
-use crate::manifest::ids::{CommitId, RolloutId, ScheduleName, TenantName};
+use crate::manifest::ids::{CommitId, Namespace, RolloutId, ScheduleName, TenantName};
 use crate::manifest::installation::Caps;
 use crate::manifest::load::{self, Emptiness, Loaded, Rejected};
 use crate::manifest::policy::{self, Policy, Tenant};
@@ -35,6 +35,8 @@ struct Tree {
     rollouts: BTreeMap<RolloutId, Result<Arc<Rollout>, String>>,
     /// Files that may declare a rollout whose name cannot be read, with what is wrong with them.
     broken: BTreeMap<RepoPath, String>,
+    /// The namespaces of tenants whose directories are not read, with the reason.
+    closed: BTreeMap<Namespace, String>,
     emptiness: Emptiness,
 }
 
@@ -93,16 +95,18 @@ impl Wanted {
             Some(Err(why)) => return Desired::Rejected(why.clone()),
             None => {}
         }
-        // A file too broken to tell its name is no sign that its rollout is gone.
-        if let Some(why) = recorded.and_then(|state| tree.broken.get(&state.source.path)) {
+        // A file too broken to tell its name is no sign that its rollout is gone, nor is a directory that is not read.
+        if let Some(why) = recorded.and_then(|state| tree.broken_at(&state.source.path)) {
             return Desired::Rejected(why.clone());
         }
-        match tree.emptiness {
-            Emptiness::Whole => Desired::Gone,
-            Emptiness::NoRollouts => {
+        match (&tree.emptiness, tree.closed.get(&id.namespace)) {
+            // It may have moved there.
+            (Emptiness::Whole, Some(why)) => Desired::Rejected(why.clone()),
+            (Emptiness::Whole, None) => Desired::Gone,
+            (Emptiness::NoRollouts, _) => {
                 Desired::Unreadable("main holds no rollout at all; nothing is ended by that".into())
             }
-            Emptiness::AllFailing => {
+            (Emptiness::AllFailing, _) => {
                 Desired::Unreadable("every rollout of main has errors; nothing is ended by that".into())
             }
         }
@@ -165,8 +169,12 @@ pub(super) struct Cache {
 /// A tree of main, with the policy in it.
 #[derive(Clone)]
 struct Parsed {
-    /// Its id.
+    /// What stands for all that was read.
     id: String,
+    /// The commit that it is known to be of.
+    commit: CommitId,
+    /// What was looked for besides.
+    also: BTreeSet<RepoPath>,
     tree: Arc<Tree>,
     policies: Result<Arc<Policies>, String>,
 }
@@ -194,36 +202,20 @@ impl Cache {
         }
         self.refused = None;
         self.compared |= matches!(records, LoadedRecords::Read(_));
-        let Some(id) = store.tree_id(tip, None).await? else {
-            return Ok(self.unreadable(format!("commit {tip} has no tree")));
-        };
-        if self.parsed.as_ref().is_none_or(|known| known.id != id) {
-            let files = match store.files(tip, None).await {
-                Ok(files) => files,
-                Err(error) if is_content(&error) => return Ok(self.unreadable(error.to_string())),
+        // What is recorded is found wherever it lies, so that nothing is ended by a directory that moved.
+        let also: BTreeSet<RepoPath> = records.states().map(|state| state.source.path.clone()).collect();
+        if self.parsed.as_ref().is_none_or(|known| known.commit != *tip || known.also != also) {
+            match store.declared(tip, &also, self.parsed.as_ref().map(|known| known.id.as_str())).await {
+                Ok(Some(declared)) => self.parse(declared, tip, caps),
+                Ok(None) => {}
+                Err(error) if error.is_of_content() => return Ok(self.unreadable(error.to_string())),
                 Err(error) => return Err(error),
-            };
-            let loaded = load::load(&files, caps);
-            // The API server knows its own fields best, and refuses those that it does not know.
-            for warning in loaded.warnings.iter().filter(|warning| warning.code != Code::UnknownField) {
-                tracing::warn!(%warning, "main");
             }
-            let policies = Policies::of(&loaded).map(|new| match &self.policies {
-                // An equal policy stays the same value, so that nothing is planned anew for it.
-                Some(known) if known.policy == new.policy => Arc::clone(known),
-                Some(_) | None => Arc::new(new),
-            });
-            let known = self.parsed.take().map(|parsed| parsed.tree);
-            let tree = Tree::of(loaded, known.as_deref());
-            // Without a policy every rollout is rejected for that alone, which is told as such.
-            if policies.is_ok() {
-                for (what, why) in tree.news(known.as_deref()) {
-                    tracing::warn!(rejected = what, "{why}");
-                }
+            if let Some(parsed) = &mut self.parsed {
+                (parsed.commit, parsed.also) = (tip.clone(), also);
             }
-            self.parsed = Some(Parsed { id, tree: Arc::new(tree), policies });
         }
-        let Some(Parsed { id: _, tree, policies }) = self.parsed.clone() else {
+        let Some(Parsed { tree, policies, .. }) = self.parsed.clone() else {
             return Ok(self.unreadable("main was not parsed".to_owned()));
         };
         self.tip = Some(tip.clone());
@@ -232,6 +224,29 @@ impl Cache {
             Err(why) => return Ok(self.unreadable(why)),
         }
         Ok(Arc::new(Wanted { commit: self.tip.clone(), tree: Ok(tree), policies: self.policies.clone() }))
+    }
+
+    fn parse(&mut self, Declared { files, id }: Declared, commit: &CommitId, caps: &Caps) {
+        let loaded = load::load(&files, caps);
+        // The API server knows its own fields best, and refuses those that it does not know.
+        for warning in loaded.warnings.iter().filter(|warning| warning.code != Code::UnknownField) {
+            tracing::warn!(%warning, "main");
+        }
+        let policies = Policies::of(&loaded).map(|new| match &self.policies {
+            // An equal policy stays the same value, so that nothing is planned anew for it.
+            Some(known) if known.policy == new.policy => Arc::clone(known),
+            Some(_) | None => Arc::new(new),
+        });
+        let known = self.parsed.take().map(|parsed| parsed.tree);
+        let tree = Tree::of(loaded, known.as_deref());
+        // Without a policy every rollout is rejected for that alone, which is told as such.
+        if policies.is_ok() {
+            for (what, why) in tree.news(known.as_deref()) {
+                tracing::warn!(rejected = what, "{why}");
+            }
+        }
+        let (tree, commit) = (Arc::new(tree), commit.clone());
+        self.parsed = Some(Parsed { id, commit, also: BTreeSet::new(), tree, policies });
     }
 
     /// What the tip has to descend from: the last one that this process believed, and, once in a term, what the records name.
@@ -280,7 +295,7 @@ impl Cache {
         Ok(certain.or(strangers.first_key_value()).map(|(seen, ancestry)| match ancestry {
             Ancestry::Unknown => format!(
                 "it is not known whether the tip {tip} descends from {seen}, which was acted upon: main's history could \
-                 not be fetched"
+                 not be fetched. A server that can leave out what is in commits (uploadpack.allowFilter) sends it without"
             ),
             Ancestry::Not | Ancestry::Same | Ancestry::Ancestor => format!(
                 "history rewritten: the tip {tip} does not descend from {seen}, which was acted upon. If that is \
@@ -289,21 +304,17 @@ impl Cache {
         }))
     }
 
-    fn unreadable(&self, why: String) -> Arc<Wanted> {
+    /// What is known of main where its tip cannot be believed.
+    pub(super) fn unreadable(&self, why: String) -> Arc<Wanted> {
         Arc::new(Wanted { commit: self.tip.clone(), tree: Err(why), policies: self.policies.clone() })
     }
-}
-
-/// Whether a failure to read a tree is about what it contains, so that asking again does not help.
-fn is_content(error: &GitError) -> bool {
-    matches!(error, GitError::BadTree { .. } | GitError::Limit { .. } | GitError::Malformed { .. })
 }
 
 impl Tree {
     /// `known` is the tree before: rollouts that are equal stay the same value, so that nothing is planned anew for them.
     fn of(loaded: Loaded, known: Option<&Self>) -> Self {
         let emptiness = loaded.emptiness();
-        let Loaded { policy: _, rollouts, unnamed, warnings } = loaded;
+        let Loaded { policy, rollouts, unnamed, warnings } = loaded;
         let links = warnings.into_iter().filter(|warning| warning.code == Code::SymlinkIgnored);
         let mut broken: BTreeMap<RepoPath, String> = BTreeMap::new();
         for diagnostic in unnamed.into_iter().chain(links) {
@@ -313,6 +324,9 @@ impl Tree {
             }
             text.push_str(&diagnostic.to_string());
         }
+        let tenants = policy.iter().flat_map(|policy| policy.tenants.values());
+        let closed = tenants.filter_map(|tenant| Some((&tenant.namespaces, broken.get(&tenant.path)?)));
+        let closed = closed.flat_map(|(names, why)| names.iter().map(|name| (name.clone(), why.clone()))).collect();
         let same = |id: &RolloutId, rollout: Rollout| {
             let before = known.and_then(|tree| tree.rollouts.get(id)?.as_ref().ok());
             before.filter(|before| ***before == rollout).cloned().unwrap_or_else(|| Arc::new(rollout))
@@ -324,7 +338,12 @@ impl Tree {
             };
             (id, outcome)
         };
-        Self { rollouts: rollouts.into_iter().map(judged).collect(), broken, emptiness }
+        Self { rollouts: rollouts.into_iter().map(judged).collect(), broken, closed, emptiness }
+    }
+
+    /// What is wrong with a file, or with a directory that it lies in.
+    fn broken_at(&self, path: &RepoPath) -> Option<&String> {
+        std::iter::successors(Some(path.clone()), RepoPath::parent).find_map(|path| self.broken.get(&path))
     }
 
     /// What is rejected now and was not, or not for these reasons, in the tree before: rollout or file, and why on one line.
@@ -397,6 +416,7 @@ mod tests {
         Tree {
             rollouts: rollouts.iter().map(|(id, why)| (id.parse().unwrap(), Err((*why).to_owned()))).collect(),
             broken: broken.iter().map(|(path, why)| (path.parse().unwrap(), (*why).to_owned())).collect(),
+            closed: BTreeMap::new(),
             emptiness: Emptiness::Whole,
         }
     }

@@ -4,6 +4,7 @@
 //! What cannot be believed is never taken for "nothing": it becomes *unreadable*, from which nothing follows.
 
 mod decisions;
+mod fetch;
 mod main;
 mod pin;
 mod record_signatures;
@@ -134,6 +135,8 @@ pub struct Source {
     view: Option<Arc<GitView>>,
     /// Whether the last look-up found all that could be requests.
     below: Below,
+    /// The tip of main that is more than may be fetched, and why.
+    unfetched: Option<(CommitId, String)>,
     /// The remote was looked at by this process at least once.
     seen_remote: bool,
     record_signatures: record_signatures::RecordSignatures,
@@ -156,6 +159,7 @@ impl Source {
             pin: None,
             view: None,
             below: Below::All,
+            unfetched: None,
             seen_remote: false,
             record_signatures: record_signatures::RecordSignatures::default(),
             main: main::Cache::default(),
@@ -323,11 +327,8 @@ impl Source {
             tips.proposals = self.by_name(&records).await?;
         }
         let tips = self.requests.thinned(tips, &self.branches, &records);
-        if git == Git::Fresh && self.main.lacks_past(&self.store, tips.main.as_ref(), &records).await? {
-            self.deepen().await?;
-        }
         let now = self.clock.now();
-        let main = self.main.read(&self.store, tips.main.as_ref(), &self.caps, &records, now).await?;
+        let main = self.read_main(&tips, &git, &records, now).await?;
         let decisions =
             self.decisions.read(&self.store, tips.decisions.as_ref(), &records, &self.branches.author).await?;
         let records = self.state.with_sets(&self.store, records, &main, &decisions).await?;
@@ -365,38 +366,6 @@ impl Source {
         let view = Arc::new(GitView { requests, ..(*view).clone() });
         self.view = Some(Arc::clone(&view));
         Poll::Changed(view)
-    }
-
-    async fn fetch(&self, tips: &Tips) -> Result<(), GitError> {
-        let before = self.view.as_ref().map(|view| &view.tips);
-        let pairs = [
-            (&self.branches.main, &tips.main, before.and_then(|tips| tips.main.as_ref())),
-            (&self.branches.state, &tips.state, before.and_then(|tips| tips.state.as_ref())),
-            (&self.branches.decisions, &tips.decisions, before.and_then(|tips| tips.decisions.as_ref())),
-        ];
-        let moved = |(name, tip, before): (&RefName, &Option<CommitId>, Option<&CommitId>)| {
-            tip.clone().filter(|tip| Some(tip) != before).map(|tip| (name.clone(), tip))
-        };
-        let wants: BTreeMap<RefName, CommitId> = pairs.into_iter().filter_map(moved).collect();
-        if wants.is_empty() {
-            return Ok(());
-        }
-        let fetched = self.store.fetch(&wants).await;
-        self.count(GitOperation::Fetch, fetched.as_ref().err());
-        fetched
-    }
-
-    /// Fetches main's past. What cannot be had later either leaves it unknown, from which nothing follows.
-    async fn deepen(&self) -> Result<(), GitError> {
-        let fetched = self.store.deepen(&self.branches.main).await;
-        self.count(GitOperation::Fetch, fetched.as_ref().err());
-        match fetched {
-            Err(error) if !error.is_retriable() => {
-                tracing::warn!(%error, "main's history cannot be fetched");
-                Ok(())
-            }
-            fetched => fetched,
-        }
     }
 
     /// Why the state tip is not, and does not descend from, the newest one that any leader knew.

@@ -300,7 +300,7 @@ async fn is_behind(store: &Store, commit: &CommitId, branch: &RefName, tip: &Com
     if ancestry == Ancestry::Unknown {
         // Whatever keeps us from our own branch says nothing of theirs.
         let away = |_| Unread::Lacks("the past of the branch that it leads to cannot be fetched");
-        store.deepen(branch).await.map_err(away)?;
+        store.fetch_ancestry(branch).await.map_err(away)?;
         ancestry = store.is_ancestor(commit, tip).await?;
     }
     match ancestry {

@@ -284,7 +284,12 @@ async fn read_set(
             (Some(path), Entry::File { blob, bytes }) => drop(plain.insert(path, (blob, bytes))),
             (
                 _,
-                Entry::File { .. } | Entry::TooLarge { .. } | Entry::BadName { .. } | Entry::Symlink | Entry::Submodule,
+                Entry::File { .. }
+                | Entry::TooLarge { .. }
+                | Entry::BadName { .. }
+                | Entry::Symlink
+                | Entry::Submodule
+                | Entry::Unread { .. },
             ) => {
                 return Ok(Err(format!("{path} is not a plain file")));
             }

@@ -440,3 +440,61 @@ async fn what_a_word_goes_back_to_stays_at_hand_while_we_write() {
     let pushed = source.pushed(fixture::commit(0x99), [(id("a"), Some(written))].into()).unwrap();
     assert!(has(&pushed), "the word may wait until it is known what that version took of others");
 }
+
+#[tokio::test]
+async fn attack_103_a_tenant_with_too_much_stops_alone_and_what_is_recorded_there_stays() {
+    let world = World::new().await;
+    let mut source = world.source_with("c", |config| config.limits.entries = 20);
+    let policy = "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  tenants:\n    \
+                  a: {path: teams/shop/a, namespaces: [shop], clusters: [home]}\n    \
+                  b: {path: teams/shop/b, namespaces: [shop], clusters: [home]}\n";
+    let (third, app) = (rollout("c"), manifest("c", "c:1"));
+    let more = [("teams/shop/a/c/rollout.yaml", third.as_str()), ("teams/shop/a/c/app.yaml", app.as_str())];
+    let files: Vec<_> =
+        more.into_iter().chain([("tidegate.yaml", policy)]).map(|(at, text)| (at, Some(text))).collect();
+    world.commit("main", &files).await;
+    let (state, _) = steady(&*moved(&mut source, None).await, "b", 5);
+    put(&world, &state, &manifest("b", "b:1")).await;
+    let beside: Vec<String> = (0..30).map(|n| format!("docs/{n}.yaml")).collect();
+    let all = |paths: &[String], text| -> Vec<(String, Option<&str>)> {
+        paths.iter().map(|path| (path.clone(), text)).collect()
+    };
+    let push = async |files: Vec<(String, Option<&str>)>| {
+        world.commit("main", &files.iter().map(|(path, text)| (path.as_str(), *text)).collect::<Vec<_>>()).await
+    };
+    push(all(&beside, Some("x"))).await;
+    let view = moved(&mut source, None).await;
+    assert_eq!([desired(&view, "a"), desired(&view, "b")], ["wanted 12", "wanted 12"]);
+    let crowd: Vec<String> = (0..21).map(|n| format!("teams/shop/b/{n}.txt")).collect();
+    push(all(&crowd, Some("x"))).await;
+    let view = moved(&mut source, None).await;
+    assert_eq!(desired(&view, "a"), "wanted 12");
+    let why = desired(&view, "b");
+    assert!(why.starts_with("rejected: ") && why.contains("exceeds the limit of 20"), "{why}");
+    // It may have gone there from elsewhere: nothing is ended by a directory that is not read.
+    push(vec![("teams/shop/a/rollout.yaml".to_owned(), None)]).await;
+    assert!(desired(&*moved(&mut source, None).await, "a").starts_with("rejected: "));
+    push(all(&crowd, None)).await;
+    let view = moved(&mut source, None).await;
+    assert_eq!([desired(&view, "a"), desired(&view, "b")], ["gone", "wanted 12"]);
+}
+
+#[tokio::test]
+async fn a_rollout_that_leaves_its_tenants_directory_is_rejected_and_not_ended() {
+    let world = World::new().await;
+    let mut source = world.source("c");
+    let (state, _) = steady(&*moved(&mut source, None).await, "b", 5);
+    put(&world, &state, &manifest("b", "b:1")).await;
+    let (file, app) = (rollout("b"), manifest("b", "b:1"));
+    let moves = [
+        ("teams/shop/b/rollout.yaml", None),
+        ("teams/shop/b/app.yaml", None),
+        ("apps/b/rollout.yaml", Some(file.as_str())),
+        ("apps/b/app.yaml", Some(app.as_str())),
+    ];
+    world.commit("main", &moves).await;
+    let why = desired(&*moved(&mut source, None).await, "b");
+    assert!(why.starts_with("rejected: ") && why.contains("directory of no tenant"), "{why}");
+    world.commit("main", &[("apps/b/rollout.yaml", None)]).await;
+    assert_eq!(desired(&*moved(&mut source, None).await, "b"), "gone");
+}
