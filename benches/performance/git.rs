@@ -129,7 +129,7 @@ pub(crate) async fn monorepo() -> Vec<Finding> {
         look(&mut source).await;
         let mut took = Samples::default();
         for version in 0..REPETITIONS {
-            let (path, text) = (fleet.manifests_path(0), fleet.manifests(0, 2 + usize::try_from(version).unwrap()));
+            let (path, text) = (fleet.manifests_path(0), fleet.manifests(0, 2 + u32::try_from(version).unwrap()));
             let main = repository.origin.tip("main").unwrap();
             let next = stream("main", Some(&main), &[(path, text.into_bytes())]);
             repository.origin.git_with(&["fast-import", "--quiet"], &next);
