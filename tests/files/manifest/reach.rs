@@ -142,13 +142,15 @@ fn of_routes() -> Vec<Reach> {
     };
     let named =
         "spec: {rules: [{backendRefs: [{group: networking.istio.io, kind: Hostname, name: web.blog.svc, port: 80}]}]}";
+    let copied = "spec: {rules: [{filters: [{type: RequestMirror, requestMirror: {backendRef: {name: web.blog.svc, port: 80}}}]}]}";
     let public = "hosts: ['*.local'], http: [{route: [{destination: {host: aside}}]}]";
     let delegate = "hosts: [a.example.org], http: [{delegate: {name: x, namespace: blog}}]";
     let (route, foreign) = ("VirtualService", "hosts: [web.blog.svc], http: [{route: [{destination: {host: aside}}]}]");
     let (shares, both) = ("TraefikService", "IngressRoute TraefikService");
     vec![
         of("HTTPRoute GRPCRoute", "spec rules ** namespace", object(GATEWAY, "GRPCRoute", "", backend)),
-        of("HTTPRoute GRPCRoute", "spec rules ** name", object(GATEWAY, "GRPCRoute", "", named)),
+        of("HTTPRoute GRPCRoute", "spec rules ** backendRefs * name", object(GATEWAY, "GRPCRoute", "", named)),
+        of("HTTPRoute GRPCRoute", "spec rules ** backendRef name", object(GATEWAY, "GRPCRoute", "", copied)),
         routes(route, route, "spec http ** namespace", delegate),
         routes(route, route, "spec", public),
         routes("DestinationRule", MESH, "spec ** host|targetHost", "host: web.blog.svc.cluster.local"),

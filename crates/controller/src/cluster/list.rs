@@ -83,7 +83,7 @@ impl Watch {
 
 /// About how much memory a value takes.
 pub(super) fn size(value: &Value) -> usize {
-    const OF_ITS_OWN: usize = 32;
+    const OF_ITS_OWN: usize = 80;
     OF_ITS_OWN
         + match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => 0,

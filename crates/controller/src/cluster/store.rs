@@ -154,6 +154,11 @@ impl Space {
         if *expected == Expects::Absent || self.holds(&object) { self.put(object) } else { Change::No }
     }
 
+    /// An object as it is known.
+    pub(super) fn known(&self, reference: &ObjectRef) -> Option<&Object> {
+        self.live.get(reference)
+    }
+
     /// Whether the object is known, be it in another state.
     fn holds(&self, object: &Object) -> bool {
         self.live.get(object.reference()).is_some_and(|known| known.uid() == object.uid())

@@ -81,8 +81,9 @@ pub fn print(gaps: &[Unobserved]) -> String {
     kept(gaps.to_vec()).iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
 
-/// At most [`KEPT`] of them. Where there are more, those of kinds count for their namespaces, then all of the namespaces that have most are one, and
-/// then the newest: time that was observed may count as if it was not, for whom that is about, but as little as can be the other way round.
+/// At most [`KEPT`] of them. Where there are more, those of kinds count for their namespaces; those of several namespaces that overlap, as where the
+/// API server was away, for everybody; then all of the namespace that has most are one; then all are everybody's, and the newest stay: time
+/// that was observed may count as if it was not, for whom that is about, but as little as can be the other way round.
 #[must_use]
 pub fn kept(gaps: Vec<Unobserved>) -> Vec<Unobserved> {
     let widened = |gap: Unobserved| {
@@ -93,6 +94,9 @@ pub fn kept(gaps: Vec<Unobserved>) -> Vec<Unobserved> {
     if gaps.len() > KEPT {
         gaps = merged(gaps.into_iter().map(widened).collect());
     }
+    if gaps.len() > KEPT {
+        gaps = joined(gaps);
+    }
     while gaps.len() > KEPT
         && let Some(most) = most(&gaps)
     {
@@ -100,9 +104,28 @@ pub fn kept(gaps: Vec<Unobserved>) -> Vec<Unobserved> {
         let whole = its.into_iter().reduce(|all, gap| Unobserved { to: all.to.max(gap.to), ..all });
         gaps = merged(others.into_iter().chain(whole).collect());
     }
+    if gaps.len() > KEPT {
+        gaps = merged(gaps.into_iter().map(|gap| Unobserved { of: None, ..gap }).collect());
+    }
     let old = gaps.len().saturating_sub(KEPT);
     gaps.drain(..old);
     gaps
+}
+
+/// Those that overlap with one about something else are one about everything.
+fn joined(mut gaps: Vec<Unobserved>) -> Vec<Unobserved> {
+    gaps.sort();
+    let mut out: Vec<Unobserved> = Vec::with_capacity(gaps.len());
+    for gap in gaps {
+        match out.last_mut().filter(|known| gap.from <= known.to) {
+            Some(known) => {
+                known.to = known.to.max(gap.to);
+                known.of = known.of.take().filter(|of| Some(of) == gap.of.as_ref());
+            }
+            None => out.push(gap),
+        }
+    }
+    out
 }
 
 /// What most of them are about, if that is more than one.
@@ -155,9 +178,14 @@ mod tests {
         let all = parse(&[outage.clone()].into_iter().chain(kinds).collect::<Vec<_>>().join(" "));
         // Whose gaps are many has one long one, and nobody else has it.
         let hull = "2026-03-01T12:01:00Z/2026-03-01T12:40:30Z@shop";
-        let other = spans(7, "@blog/Pod");
+        let other = spans(50, "@blog/Pod");
         let more: Vec<Unobserved> = all.iter().cloned().chain(parse(&other)).collect();
-        assert_eq!(print(&more), [&outage, hull, "2026-03-01T12:07:00Z/2026-03-01T12:07:30Z@blog"].join(" "));
+        assert_eq!(print(&more), [&outage, hull, "2026-03-01T12:50:00Z/2026-03-01T12:50:30Z@blog"].join(" "));
+        // An API server that was away was so for all, however many namespaces there are.
+        let away = |from: i64| (0..40).map(move |n| spans(from, &format!("@team-{n}"))).collect::<Vec<_>>().join(" ");
+        assert_eq!(print(&parse(&[away(3), away(50)].join(" "))), [spans(3, ""), spans(50, "")].join(" "));
+        let apart = (0..40).map(|n| spans(n, &format!("@team-{n}"))).collect::<Vec<_>>().join(" ");
+        assert_eq!(kept(parse(&apart)).len(), KEPT, "the newest, for everybody");
         let everybody = (0..40).map(|minute| spans(minute, "")).collect::<Vec<_>>().join(" ");
         assert_eq!(kept(parse(&everybody)).len(), KEPT, "the newest, where nothing else helps");
         let one = |minute: i64, kind: Kind| {

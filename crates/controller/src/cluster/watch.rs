@@ -142,7 +142,7 @@ pub(super) struct Watch {
     pub(super) page: usize,
     /// How much memory its objects may take.
     pub(super) room: usize,
-    /// How much they have taken, and all news since the last list.
+    /// How much they take.
     pub(super) kept: usize,
     /// How often it was tried since something last came of it.
     tries: u32,
@@ -231,10 +231,9 @@ impl Watch {
         while let Some(event) = stream.next().await {
             let reached = match event {
                 Ok(WatchEvent::Added(value) | WatchEvent::Modified(value)) => {
-                    self.kept += list::size(&value);
-                    self.take(value, Space::put)
+                    self.take(value, |object| list::size(object.value()), Space::put)
                 }
-                Ok(WatchEvent::Deleted(value)) => self.take(value, |space, object| space.remove(&object)),
+                Ok(WatchEvent::Deleted(value)) => self.take(value, |_| 0, |space, object| space.remove(&object)),
                 Ok(WatchEvent::Bookmark(bookmark)) => Some(bookmark.metadata.resource_version),
                 Ok(WatchEvent::Error(status)) => {
                     let failure = Failure::Answered(status);
@@ -246,7 +245,7 @@ impl Watch {
                     return Next::Resume(version);
                 }
             };
-            // Older states are in what was kept: a list tells how much there is.
+            // What has no room any more: the next list says so.
             let reached = reached.filter(|reached| !reached.is_empty() && self.kept <= self.room);
             let Some(reached) = reached else { return Next::List };
             version = reached;
@@ -256,11 +255,20 @@ impl Watch {
         Next::Resume(version)
     }
 
-    /// Puts an object of the watch into the store; returns its resourceVersion.
-    fn take(&self, value: Value, put: impl FnOnce(&mut Space, Object) -> Change) -> Option<String> {
+    /// Puts an object of the watch into the store, where it takes so much from now on; returns its resourceVersion.
+    fn take(
+        &mut self,
+        value: Value,
+        size: impl FnOnce(&Object) -> usize,
+        put: impl FnOnce(&mut Space, Object) -> Change,
+    ) -> Option<String> {
         let version = at(&value, "/metadata/resourceVersion").and_then(Value::as_str).map(str::to_owned);
         if let Some(object) = self.object(value) {
-            let change = put(&mut lock(&self.space), object);
+            let mut space = lock(&self.space);
+            let before = space.known(object.reference()).map_or(0, |known| list::size(known.value()));
+            self.kept = (self.kept + size(&object)).saturating_sub(before);
+            let change = put(&mut space, object);
+            drop(space);
             self.tell(change);
         }
         version

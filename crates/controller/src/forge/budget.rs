@@ -34,7 +34,7 @@ impl Budget {
 
     /// Is one of so many who ask, and leave the same to others: none takes what is another's.
     pub fn share(&mut self, among: usize) {
-        self.share = (100 - self.spare) / i64::try_from(among.max(1)).unwrap_or(i64::MAX);
+        self.share = ((100 - self.spare) / i64::try_from(among.max(1)).unwrap_or(i64::MAX)).max(1);
     }
 
     /// How long nothing may be asked yet.

@@ -48,7 +48,12 @@ impl Store {
             .blocking(move || {
                 let Remote::Server(line) = &inner.remote else { return Ok(()) };
                 let is_whole = !inner.repository()?.is_shallow();
-                if is_whole || past.inner.commits(line, &name)? { Ok(()) } else { inner.deepen(&name) }
+                // Some servers offer to leave out something, and not this.
+                match if is_whole { Ok(true) } else { past.inner.commits(line, &name) } {
+                    Ok(true) => Ok(()),
+                    Err(error) if error.is_retriable() => Err(error),
+                    Ok(false) | Err(_) => inner.deepen(&name),
+                }
             })
             .await
     }

@@ -9,10 +9,13 @@ use super::procedure::{self, Step};
 use super::proof;
 use super::report::{Reason, Wait};
 use crate::manifest::desired::{By, Plan, Rollout, Set};
+use crate::manifest::ids::ObjectName;
 use crate::manifest::object::ObjectRef;
-use crate::record::posture::Directly;
-use crate::record::state::{Along, Route, Run, SetSource};
+use crate::manifest::scaler;
+use crate::record::posture::{Directly, TARGET};
+use crate::record::state::{Along, RoleName, Route, Run, SetSource};
 use crate::rules::{Rule, holds};
+use crate::workload::direct::{applied, named};
 use crate::workload::inplace::{self, Rendered};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -89,14 +92,16 @@ fn record(
     changed: Directly,
     at: Option<&Step>,
 ) {
+    let Some(directly) = draft.state.promoted.as_ref().map(|promoted| promoted.directly.clone()) else { return };
+    let before = run.along.as_ref().map_or(directly, |along| along.before.clone());
+    let changed = without_fewer(draft, plan, run, &before, changed);
     let Some(promoted) = draft.state.promoted.as_mut() else { return };
-    let before = run.along.as_ref().map_or_else(|| promoted.directly.clone(), |along| along.before.clone());
     promoted.directly.clone_from(&before);
     for (object, fields) in changed {
         promoted.directly.entry(object).or_default().extend(fields);
     }
     let source = SetSource { commit: draft.input.main.clone(), path: path.clone() };
-    let (began, revision) = (run.began().clone(), set.revision.clone());
+    let (began, revision) = (run.began().clone(), Some(set.revision.clone()));
     let along = (began != set.id).then_some(Along { began, revision, source, before });
     draft.state.deletions.renamed(&run.to, &set.id);
     let run = Run { to: set.id.clone(), along, ..run.clone() };
@@ -113,6 +118,42 @@ fn record(
         }
         (None, None) => {}
     }
+}
+
+/// Without the sizes by which what serves would have fewer pods than it has: what takes pods away is a version, and the candidate has them
+/// from its own set.
+fn without_fewer(draft: &Draft<'_>, plan: &Plan, run: &Run, before: &Directly, mut changed: Directly) -> Directly {
+    let Some(serving) = draft.input.sets.get(&run.from) else { return Directly::new() };
+    let object = |name: &ObjectName| {
+        let namespace = draft.input.id.namespace.clone();
+        ObjectRef { kind: plan.target.kind.kind(), namespace, name: name.clone() }
+    };
+    let own = object(&plan.target.name);
+    let renamed = || object(&draft.naming.workload(RoleName::Stable, &plan.target.name));
+    let target = if serving.objects.contains_key(&own) { own } else { renamed() };
+    let mut after = before.clone();
+    for (object, fields) in &changed {
+        after.entry(object.clone()).or_default().extend(fields.clone());
+    }
+    let [was, is] = [before, &after].map(|directly| applied(serving, &target, directly));
+    for (name, old) in &was.objects {
+        let Some(new) = is.objects.get(name) else { continue };
+        let (key, sizes) = if *name == target {
+            (TARGET.to_owned(), vec!["/spec/replicas"])
+        } else {
+            (named(name), scaler::bounds(name.kind).map(Vec::from).unwrap_or_default())
+        };
+        let fewer = if *name == target {
+            new.int("/spec/replicas") < old.int("/spec/replicas")
+        } else {
+            scaler::KINDS.contains(&name.kind) && !scaler::is_roomier(old, new)
+        };
+        if let Some(fields) = changed.get_mut(&key).filter(|_| fewer) {
+            fields.retain(|pointer, _| !sizes.contains(&pointer.as_str()));
+        }
+    }
+    changed.retain(|_, fields| !fields.is_empty());
+    changed
 }
 
 /// What the record lets there be; nothing where that cannot be told.

@@ -191,17 +191,25 @@ pub fn refused(draft: &Draft<'_>, rollout: &Rollout) -> Option<Wait> {
 #[must_use]
 pub fn refusal<'s>(draft: &'s Draft<'_>, rollout: &Rollout) -> Option<&'s Refused> {
     let tried = history::taken_back(&draft.state).and_then(|past| draft.input.sets.get(&past.to));
-    refusal_of(&draft.state, tried.map(|set| &**set), rollout)
+    let serving = draft.state.promoted.as_ref().and_then(|promoted| draft.input.sets.get(&promoted.set));
+    refusal_of(&draft.state, tried.map(|set| &**set), serving.map(|set| &**set), rollout)
 }
 
 /// What refuses a version: the end that it met, or that of one whose pods and routes it has, which the last run has `tried`. To try that
-/// one again takes a decision, not another size (requirements C-6, N-4).
+/// one again takes a decision, not another size (requirements C-6, N-4). Where it had those of what was `serving`, a size was what it brought.
 #[must_use]
-pub fn refusal_of<'s>(state: &'s RolloutState, tried: Option<&Set>, rollout: &Rollout) -> Option<&'s Refused> {
+pub fn refusal_of<'s>(
+    state: &'s RolloutState,
+    tried: Option<&Set>,
+    serving: Option<&Set>,
+    rollout: &Rollout,
+) -> Option<&'s Refused> {
     let of = |revision: &Revision| state.refused.iter().find(|refused| refused.revision == *revision);
     of(&rollout.set.revision).or_else(|| {
         let (last, tried) = history::taken_back(state).zip(tried)?;
-        of(&last.revision).filter(|_| direct::is_alike(&rollout.plan, tried, &rollout.set))
+        let is_alike = |one: &Set, other: &Set| direct::is_alike(&rollout.plan, one, other);
+        let brought_pods = !serving.is_some_and(|serving| is_alike(serving, tried));
+        of(&last.revision).filter(|_| brought_pods && is_alike(tried, &rollout.set))
     })
 }
 

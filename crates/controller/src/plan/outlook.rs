@@ -152,7 +152,7 @@ pub fn wanted(
             let why = "Its autoscaler differs: with the layout primary that reaches the copy with the next promotion.";
             of(Effect::Held, why.to_owned())
         }
-        direct::Change::Version => match idle::refusal_of(state, tried, rollout) {
+        direct::Change::Version => match idle::refusal_of(state, tried, Some(old), rollout) {
             Some(refused) => {
                 let (why, run) = (plain(&idle::met_its_end(refused, rollout)), &refused.run);
                 of(

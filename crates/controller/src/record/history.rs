@@ -74,7 +74,7 @@ pub fn end_run(state: &mut RolloutState, outcome: Outcome, why: &str, now: Time)
     match outcome {
         Outcome::Failed | Outcome::Aborted => {
             // What main wants by now is refused as well, whatever other runs come before it is wanted again.
-            let revisions = [Some(&run.revision), run.along.as_ref().map(|along| &along.revision)];
+            let revisions = [Some(&run.revision), run.along.as_ref().and_then(|along| along.revision.as_ref())];
             for revision in revisions.into_iter().flatten() {
                 refuse(state, revision.clone(), run.id.clone(), outcome, why, now);
             }

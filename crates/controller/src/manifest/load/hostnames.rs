@@ -39,7 +39,7 @@ fn error(item: &Item, at: &str, answers: &Answers, (name, tenant): (&TenantName,
         Answers::Untold => "nobody can tell which hosts this rule is for".to_owned(),
     };
     let expected = match (answers, few(tenant.hosts.iter().map(ToString::to_string), 5, ", ")) {
-        (Answers::Untold, _) => "Host(`…`) in each part between ||, and neither ! nor \"".to_owned(),
+        (Answers::Untold, _) => "Host(`…`) in each part between ||".to_owned(),
         (_, none) if none.is_empty() => "no route of its own, as the policy gives it no host".to_owned(),
         (_, own) => format!("one of {own}"),
     };
@@ -55,13 +55,14 @@ fn answers(object: &Object) -> Vec<(String, Answers)> {
         found.extend(each(object, "/spec/hostnames", "/spec"));
     } else if kind == Kind::Ingress {
         found.extend(of_ingress(object));
-    } else if kind == Kind::VirtualService {
+    } else if kind == Kind::VirtualService && object.at("/spec/hosts").is_some() {
+        // Without hosts it has those of whoever delegates to it.
         let own = &object.reference().namespace;
         found.extend(each(object, "/spec/hosts", "/spec").into_iter().filter(|(_, answers)| match answers {
             Answers::For(host) => !is_inside(host, own),
             Answers::ForAll | Answers::Untold => true,
         }));
-    } else if kind == Kind::IngressRoute {
+    } else if kind == Kind::IngressRoute && object.at("/spec/parentRefs").is_none() {
         let rules = items(&object.value()["spec"], "routes").enumerate();
         found.extend(rules.flat_map(|(i, route)| {
             let hosts = route["match"].as_str().and_then(hosts_of);
@@ -97,7 +98,10 @@ fn of_ingress(ingress: &Object) -> Vec<(String, Answers)> {
             (format!("/spec/rules/{i}{at}"), answer(host.unwrap_or(&Value::Null)))
         })
         .collect();
-    if found.is_empty() {
+    // Some take that for all hosts that nobody else has.
+    if spec.get("defaultBackend").is_some() {
+        found.push(("/spec/defaultBackend".to_owned(), Answers::ForAll));
+    } else if found.is_empty() {
         found.push(("/spec".to_owned(), Answers::ForAll));
     }
     for (i, tls) in items(spec, "tls").enumerate() {
@@ -126,26 +130,59 @@ fn is_for_services(route: &Object) -> bool {
     parents.peek().is_some() && parents.all(|parent| parent["kind"] == "Service")
 }
 
+/// What stands between two parentheses of a rule, or is the whole of it.
+#[derive(Default)]
+struct Level {
+    /// Whether each alternative before the present one has a host, but for none.
+    lacks: bool,
+    /// Whether the present one has.
+    has_one: bool,
+    /// Whether these are hosts.
+    is_host: bool,
+    /// Whether it stands for all else.
+    is_not: bool,
+}
+
 /// The hosts of a rule of Traefik's, each of whose alternatives has one; none if that cannot be told.
 fn hosts_of(rule: &str) -> Option<Vec<String>> {
-    let (mut hosts, mut has_one, mut is_host) = (Vec::new(), false, false);
+    let (mut hosts, mut levels) = (Vec::new(), vec![Level::default()]);
     for (i, part) in rule.split('`').enumerate() {
         if i % 2 == 1 {
-            if is_host {
+            let is_meant = !levels.iter().any(|level| level.is_not);
+            if let Some(level) = levels.last_mut().filter(|level| level.is_host && is_meant) {
                 hosts.push(part.trim_end_matches('.').to_ascii_lowercase());
-                has_one = true;
+                level.has_one = true;
             }
             continue;
         }
-        if part.contains(['"', '!']) || (part.contains("||") && !has_one) {
-            return None;
+        let mut name = String::new();
+        for sign in part.chars().filter(|sign| !sign.is_whitespace()) {
+            match sign {
+                '"' => return None,
+                '(' => {
+                    let is_not = name.starts_with('!');
+                    levels.push(Level { is_host: name == "Host", is_not, ..Level::default() });
+                }
+                ')' => {
+                    let inner = levels.pop()?;
+                    levels.last_mut()?.has_one |= inner.has_one && !inner.lacks && !inner.is_not;
+                }
+                '|' if name == "|" => {
+                    let level = levels.last_mut()?;
+                    level.lacks |= !level.has_one;
+                    level.has_one = false;
+                }
+                _ => {}
+            }
+            match sign {
+                '(' | ')' | '&' => name.clear(),
+                '|' if name == "|" => name.clear(),
+                sign => name.push(sign),
+            }
         }
-        has_one &= !part.contains("||");
-        let names = part.trim_end().strip_suffix("Host(");
-        is_host =
-            names.is_some_and(|before| !before.ends_with(char::is_alphanumeric)) || (is_host && part.trim() == ",");
     }
-    has_one.then_some(hosts)
+    let whole = levels.pop().filter(|_| levels.is_empty())?;
+    (whole.has_one && !whole.lacks).then_some(hosts)
 }
 
 #[cfg(test)]
@@ -163,6 +200,13 @@ mod tests {
             ("PathPrefix(`/`)", None),
             ("HostRegexp(`.*`)", None),
             ("!Host(`a.example`)", None),
+            ("Host(`a.example`) && !Path(`/x`)", Some(&["a.example"])),
+            ("Host(`a.example`) && (Path(`/x`) || Path(`/y`))", Some(&["a.example"])),
+            ("(Path(`/x`) || Path(`/y`)) && Host(`a.example`)", Some(&["a.example"])),
+            ("(Host(`a.example`) || Path(`/y`))", None),
+            ("!(Host(`b.example`)) && Path(`/x`)", None),
+            ("Host(`a.example`))", None),
+            ("(Host(`a.example`)", None),
             ("Host(\"a.example\")", None),
             ("Header(`x`, `Host(`) && Path(`/`)", None),
             ("", None),

@@ -368,3 +368,30 @@ fn c_6_a_lower_maximum_takes_no_pods_of_a_run() {
     world.pass(31);
     assert_eq!(world.record().history.last().map(|past| past.outcome), Some(Outcome::Superseded));
 }
+
+#[test]
+fn attack_111_more_than_a_run_brings_takes_no_pods_of_what_serves() {
+    // Version 1 serves with four pods, and version 2 is to have two, then three.
+    let mut world = World::new(CANARY, "1");
+    world.settle();
+    world.want(CANARY, sized("2", 2));
+    world.settle();
+    world.want(CANARY, sized("2", 3));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.size("podinfo")), ("Waiting", Some(4)), "{:?}", world.log);
+    world.approve("tenth");
+    world.say(DecisionAction::Abort);
+    for _ in 0..3 {
+        world.pass(60);
+    }
+    assert_eq!((world.phase().as_str(), world.size("podinfo")), ("Steady", Some(4)), "{:?}", world.log);
+
+    let mut world = World::new(CANARY, "1");
+    world.want(CANARY, scaled("1", between(5, 20)));
+    world.settle();
+    world.want(CANARY, scaled("2", between(3, 20)));
+    world.settle();
+    world.want(CANARY, scaled("2", between(3, 25)));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.scaler("podinfo")), ("Waiting", own(5, 20)), "{:?}", world.log);
+}

@@ -1,7 +1,7 @@
 //! Targets whose number of pods is a scaler's decision, with the layout `primary`: the copy has a scaler of its own.
 
 use super::manifests::{CANARY, QUICK, named_with, primary, set, set_with, versioned};
-use super::world::{Pods, World};
+use super::world::{LABEL, Pods, World};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::desired::Set;
 use crate::manifest::object::Kind;
@@ -345,4 +345,28 @@ fn c_6_n_4_another_size_of_a_refused_version_is_refused_with_it() {
     world.say(DecisionAction::Retry);
     world.settle();
     assert_eq!(world.phase(), "Progressing(tenth)", "{:?}", world.log);
+}
+
+#[test]
+fn c_6_n_4_what_mends_a_refused_autoscaler_is_tried() {
+    let with = |label: &str| {
+        set_with("1", |all| {
+            all[1]["spec"].as_object_mut().unwrap().remove("replicas");
+            let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "podinfo"});
+            all.push(json!({
+                "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+                "metadata": {"name": "podinfo", "labels": {LABEL: label}},
+                "spec": {"minReplicas": 4, "maxReplicas": 8, "scaleTargetRef": target},
+            }));
+        })
+    };
+    let mut world = World::new(QUICK, "1");
+    world.settle();
+    world.refused_labels.insert("bad".to_owned());
+    world.want(QUICK, with("bad"));
+    world.pass(60);
+    assert_eq!((world.waits(), world.scaler("podinfo")), (vec!["Refused"], None), "{:?}", world.log);
+    world.want(QUICK, with("good"));
+    world.settle();
+    assert_eq!((world.record().next_run, world.waits()), (3, vec!["Soak"]), "{:?}", world.log);
 }

@@ -44,11 +44,13 @@ impl Source {
             return Ok(());
         };
         self.unfetched = match self.bring([(name, tip.clone())].into()).await {
-            Err(error @ GitError::Limit { .. }) => {
-                let branch = main.short();
-                let why = format!(
-                    "{error}: take what is large out of {branch}, or keep what is rolled out in a repository of its own"
-                );
+            Err(error) if error.is_of_content() => {
+                let (mut why, branch) = (error.to_string(), main.short());
+                if let GitError::Limit { .. } = error {
+                    why.push_str(&format!(
+                        ": take what is large out of {branch}, or keep what is rolled out in a repository of its own"
+                    ));
+                }
                 tracing::warn!(%error, "main cannot be fetched");
                 Some((tip, why))
             }

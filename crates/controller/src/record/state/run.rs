@@ -82,7 +82,8 @@ pub struct Along {
     /// The set that it began with: its revision is the run's.
     pub began: SetId,
     /// The revision of `to`.
-    pub revision: Revision,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<Revision>,
     /// Where main has `to`.
     pub source: SetSource,
     /// What main had changed directly of what serves before the run took anything along.
