@@ -161,13 +161,8 @@ pub(super) fn paint(urgency: Urgency) -> Paint {
 /// The table of all rollouts, or of those that are `open`, and one line that sums it up.
 #[must_use]
 pub(super) fn table(status: &StatusView, open: bool, now: Time, ink: Ink) -> String {
-    let main = status.main_unreadable.iter().map(|why| {
-        format!(
-            "{}
-",
-            ink.bad(&format!("Main cannot be read: {why}"))
-        )
-    });
+    let main =
+        status.main_unreadable.iter().map(|why| ink.bad(&format!("Main cannot be read: {why}")).to_string() + "\n");
     main.chain([rollouts(status, open, now, ink)]).collect()
 }
 

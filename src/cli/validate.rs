@@ -230,12 +230,13 @@ fn walk(dir: &Path, tenants: &BTreeSet<RepoPath>) -> Result<Files, Unreadable> {
             };
             if kind.is_dir() {
                 open.push((entry.path(), Some(path)));
-            } else if !is_read(&path) {
-            } else if kind.is_symlink() {
+            } else if kind.is_symlink() && is_read(&path) {
                 files.insert(path, Entry::Symlink);
-            } else if kind.is_file() && !tenants.is_empty() && !is_manifest(path.file_name()) {
+            } else if !kind.is_file() || !is_read(&path) {
+                continue;
+            } else if !tenants.is_empty() && !is_manifest(path.file_name()) {
                 files.insert(path, Entry::other());
-            } else if kind.is_file() {
+            } else {
                 files.insert(path, file(&entry.path())?);
             }
         }

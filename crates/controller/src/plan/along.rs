@@ -20,7 +20,8 @@ use crate::workload::inplace::{self, Rendered};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What main has changed directly since a run by that plan `began` with a version; none if it wants another one.
+/// What main has changed directly since a run by that plan `began` with a version; none if it wants another one. `approved`: whether people whom
+/// the policy names approve promotions.
 #[must_use]
 pub fn since(plan: &Plan, began: &Set, wanted: &Rollout, approved: bool) -> Option<Directly> {
     // Pods of a set that both versions share are made new by their places: with another size others would be than those that the record lets.
@@ -96,10 +97,7 @@ fn record(
     let before = run.along.as_ref().map_or(directly, |along| along.before.clone());
     let changed = without_fewer(draft, plan, run, &before, changed);
     let Some(promoted) = draft.state.promoted.as_mut() else { return };
-    promoted.directly.clone_from(&before);
-    for (object, fields) in changed {
-        promoted.directly.entry(object).or_default().extend(fields);
-    }
+    promoted.directly = over(&before, &changed);
     let source = SetSource { commit: draft.input.main.clone(), path: path.clone() };
     let (began, revision) = (run.began().clone(), Some(set.revision.clone()));
     let along = (began != set.id).then_some(Along { began, revision, source, before });
@@ -120,6 +118,15 @@ fn record(
     }
 }
 
+/// What was changed before, and then that.
+fn over(before: &Directly, changed: &Directly) -> Directly {
+    let mut all = before.clone();
+    for (object, fields) in changed {
+        all.entry(object.clone()).or_default().extend(fields.clone());
+    }
+    all
+}
+
 /// Without the sizes by which what serves would have fewer pods than it has: what takes pods away is a version, and the candidate has them
 /// from its own set.
 fn without_fewer(draft: &Draft<'_>, plan: &Plan, run: &Run, before: &Directly, mut changed: Directly) -> Directly {
@@ -131,25 +138,17 @@ fn without_fewer(draft: &Draft<'_>, plan: &Plan, run: &Run, before: &Directly, m
     let own = object(&plan.target.name);
     let renamed = || object(&draft.naming.workload(RoleName::Stable, &plan.target.name));
     let target = if serving.objects.contains_key(&own) { own } else { renamed() };
-    let mut after = before.clone();
-    for (object, fields) in &changed {
-        after.entry(object.clone()).or_default().extend(fields.clone());
-    }
+    let after = over(before, &changed);
     let [was, is] = [before, &after].map(|directly| applied(serving, &target, directly));
     for (name, old) in &was.objects {
-        let Some(new) = is.objects.get(name) else { continue };
-        let (key, sizes) = if *name == target {
-            (TARGET.to_owned(), vec!["/spec/replicas"])
-        } else {
-            (named(name), scaler::bounds(name.kind).map(Vec::from).unwrap_or_default())
-        };
-        let fewer = if *name == target {
-            new.int("/spec/replicas") < old.int("/spec/replicas")
-        } else {
-            scaler::KINDS.contains(&name.kind) && !scaler::is_roomier(old, new)
-        };
-        if let Some(fields) = changed.get_mut(&key).filter(|_| fewer) {
-            fields.retain(|pointer, _| !sizes.contains(&pointer.as_str()));
+        let is_target = *name == target;
+        if !direct::lowers([Some(old), is.objects.get(name)], name, is_target) {
+            continue;
+        }
+        let key = if is_target { TARGET.to_owned() } else { named(name) };
+        let sizes = if is_target { Some(["/spec/replicas"; 2]) } else { scaler::bounds(name.kind) };
+        if let Some(fields) = changed.get_mut(&key) {
+            fields.retain(|pointer, _| !sizes.is_some_and(|sizes| sizes.contains(&pointer.as_str())));
         }
     }
     changed.retain(|_, fields| !fields.is_empty());

@@ -41,7 +41,10 @@ pub fn change(plan: &Plan, old: &Set, new: &Set, approved: bool) -> Change {
     if !held.is_empty() {
         return Change::HeldBack(held);
     }
-    let lowers = |name: &ObjectRef| lowers(plan, name, [old, new].map(|set| set.objects.get(name)), approved);
+    let lowers = |name: &ObjectRef| {
+        let target = is_target(plan, name) && approved;
+        lowers([old, new].map(|set| set.objects.get(name)), name, target)
+    };
     if names(old, new).into_iter().any(lowers) { Change::Version } else { Change::Direct }
 }
 
@@ -56,8 +59,9 @@ fn names<'s>(old: &'s Set, new: &'s Set) -> BTreeSet<&'s ObjectRef> {
     old.objects.keys().chain(new.objects.keys()).collect()
 }
 
-/// Whether there may be fewer pods by what an object says now than by what it said.
-fn lowers(plan: &Plan, name: &ObjectRef, said: [Option<&Object>; 2], approved: bool) -> bool {
+/// Whether there may be fewer pods by what an object says now than by what it said: a scaler, or, where it is asked about, the `target`.
+#[must_use]
+pub fn lowers(said: [Option<&Object>; 2], name: &ObjectRef, target: bool) -> bool {
     if scaler::KINDS.contains(&name.kind) {
         return match said {
             [Some(old), Some(new)] => !scaler::is_roomier(old, new),
@@ -65,8 +69,7 @@ fn lowers(plan: &Plan, name: &ObjectRef, said: [Option<&Object>; 2], approved: b
         };
     }
     let size = |object: Option<&Object>| object.and_then(|object| object.int("/spec/replicas"));
-    approved
-        && is_target(plan, name)
+    target
         && match said.map(size) {
             [Some(old), Some(new)] => new < old,
             // As many as there are live, which nobody can tell from files.

@@ -249,7 +249,6 @@ fn toward_posture(draft: &Draft<'_>) -> Vec<Action> {
         Phase::Failed { standing: Serving::OnCandidate, .. } => Manner { drift: Drift::Report, ..Manner::AT_REST },
         Phase::Reverting { position, .. } if position.step.as_str() == "retire" => back::retiring_manner(position),
         Phase::Reverting { .. } | Phase::Terminating { .. } | Phase::Unknown(_) => return Vec::new(),
-        // Nothing of the run is there; what main has changed directly is what serves.
         // Nothing of the run is there yet: what serves is kept as at rest.
         Phase::Waiting { at: None, .. } => Manner::AT_REST,
         Phase::Waiting { at: Some(position), .. }

@@ -202,13 +202,6 @@ fn is_public(spec: &Node) -> bool {
     is_for_mesh && texts("/exportTo").next().is_none() && texts("/hosts").any(|host| host.contains('*'))
 }
 
-/// Whether a name is that of a Service of the namespace, as the cluster's DNS has it.
-pub fn is_inside(name: &str, own: &Namespace) -> bool {
-    let name = name.trim_end_matches('.').to_ascii_lowercase();
-    let mut rest = name.split('.').skip(1);
-    !name.contains('.') || (rest.next() == Some(own.as_str()) && rest.next().is_none_or(|label| label == "svc"))
-}
-
 /// Whether a name is that of a Service or pod of another namespace, or of what runs beside whoever asks for it.
 fn is_foreign(name: &str, own: &Namespace) -> bool {
     let name = name.trim_end_matches('.').to_ascii_lowercase();

@@ -1,9 +1,8 @@
 //! The hosts that a rollout's routes answer for, where the policy gives hosts to tenants (`tenants.*.hosts`): each is the own tenant's.
 //! Of an HTTPProxy that is a root more is asked ([`super::roots`]).
 
-use crate::manifest::check::reach::is_inside;
 use crate::manifest::diagnostic::{Code, Diagnostic, MOST, few};
-use crate::manifest::ids::TenantName;
+use crate::manifest::ids::{Namespace, TenantName};
 use crate::manifest::object::{Kind, Object, items};
 use crate::manifest::policy::{Policy, Tenant};
 use crate::manifest::set::{Item, Items};
@@ -128,6 +127,14 @@ fn by_annotation(object: &Object) -> Vec<(String, Answers)> {
 fn is_for_services(route: &Object) -> bool {
     let mut parents = items(&route.value()["spec"], "parentRefs").peekable();
     parents.peek().is_some() && parents.all(|parent| parent["kind"] == "Service")
+}
+
+/// Whether a host is what callers inside the cluster call a Service of that namespace.
+fn is_inside(host: &str, own: &Namespace) -> bool {
+    host.split_once('.').is_none_or(|(_, rest)| {
+        let mut labels = rest.split('.');
+        labels.next() == Some(own.as_str()) && labels.next().is_none_or(|label| label == "svc")
+    })
 }
 
 /// What stands between two parentheses of a rule, or is the whole of it.
