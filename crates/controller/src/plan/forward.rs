@@ -9,6 +9,7 @@ use super::converge::{Converged, Drift, Spare, StableFirst};
 use super::draft::{Draft, Manner};
 use super::entry;
 use super::exposure;
+use super::introduce;
 use super::jobs::{self, Way};
 use super::procedure::{self, Stage, Step, observed};
 use super::report::{Reason, Wait};
@@ -279,6 +280,11 @@ fn go_on(
             draft.note("inventory");
         }
         tell_gates(draft, plan, run, next);
+        return;
+    }
+    let returns = step.name.as_str() == "return" && position.clock.exposed.is_none();
+    if let Some(wait) = introduce::following(&draft.context(plan, None, None)).filter(|_| returns) {
+        draft.waits.push(wait);
         return;
     }
     let reached = procedure::reached(plan, step, &position.clock, draft.now(), &draft.input.gaps);
