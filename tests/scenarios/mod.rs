@@ -13,7 +13,7 @@ mod host;
 mod hosted;
 #[path = "../support/hosts/mod.rs"]
 mod hosts;
-mod live;
+pub(crate) mod live;
 mod log;
 mod look;
 mod names;

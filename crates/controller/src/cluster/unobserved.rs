@@ -3,6 +3,7 @@
 use crate::manifest::ids::Namespace;
 use crate::manifest::object::Kind;
 use crate::record::state::Time;
+use crate::rules::{Rule, holds};
 use std::fmt;
 use std::str::FromStr;
 
@@ -138,6 +139,9 @@ fn most(gaps: &[Unobserved]) -> Option<UnobservedScope> {
 /// The same, as far as they are over: a clock that ran ahead has left others, which would count until the calendar has passed them.
 #[must_use]
 pub fn cut(gaps: Vec<Unobserved>, now: Time) -> Vec<Unobserved> {
+    if !holds(Rule::SetBack) {
+        return gaps;
+    }
     let cut = gaps.into_iter().map(|gap| Unobserved { to: gap.to.min(now), ..gap });
     cut.filter(|gap| gap.from < gap.to).collect()
 }
