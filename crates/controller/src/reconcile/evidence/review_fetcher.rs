@@ -310,14 +310,18 @@ fn is_asked(review_query: &ReviewQuery, head: &CommitId) -> bool {
 
 /// The commits that made a version, as Git tells.
 pub(super) async fn made(store: &Store, main: &RefName, version: &Version) -> Result<Vec<Authorship>, GitError> {
-    match store.authors(&version.commit, &version.stable).await {
-        // Main is fetched without its past.
-        Err(GitError::Missing(_)) => {
-            store.deepen(main).await?;
-            store.authors(&version.commit, &version.stable).await
-        }
-        made => made,
+    let ask = || store.authors(&version.commit, &version.stable);
+    let mut made = ask().await;
+    // Main is fetched without its past. Where that was more than may be fetched, commits alone may tell enough.
+    if let Err(GitError::Missing(_)) = made {
+        store.fetch_ancestry(main).await?;
+        made = ask().await;
     }
+    if let Err(GitError::Missing(_)) = made {
+        store.deepen(main).await?;
+        made = ask().await;
+    }
+    made
 }
 
 /// By which teams of the rule people are approvers. Nothing is asked about those whose decision does not count in any case.
