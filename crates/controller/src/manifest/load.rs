@@ -91,7 +91,25 @@ impl Loaded {
 /// Whether a file declares a rollout, by its name.
 #[must_use]
 pub fn is_rollout_file(path: &RepoPath) -> bool {
-    path.file_name() == "rollout.yaml" || path.file_name().ends_with(".rollout.yaml")
+    is_rollout_name(path.file_name())
+}
+
+/// The same of a name alone.
+#[must_use]
+pub fn is_rollout_name(name: &str) -> bool {
+    name == "rollout.yaml" || name.ends_with(".rollout.yaml")
+}
+
+/// The rollouts that files declare, as far as they tell their names, whatever else is wrong with them.
+#[must_use]
+pub fn declared(files: &Files) -> BTreeSet<RolloutId> {
+    let contents = files.iter().filter(|(path, _)| is_rollout_file(path)).filter_map(|(path, entry)| match entry {
+        Entry::File { bytes, .. } => Some(yaml::parse(path, bytes, Dialect::Own)),
+        Entry::TooLarge { .. } | Entry::BadName { .. } | Entry::Symlink | Entry::Submodule | Entry::Unread { .. } => {
+            None
+        }
+    });
+    contents.filter_map(|parsed| parsed.documents.first().and_then(identity)).collect()
 }
 
 /// Reads everything.
