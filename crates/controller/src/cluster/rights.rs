@@ -3,6 +3,7 @@
 use crate::manifest::ids::{InstanceName, Namespace};
 use crate::manifest::installation::Caps;
 use crate::manifest::object::Kind;
+use crate::manifest::other::Other;
 use crate::manifest::raw::Projection;
 use crate::manifest::reference::Referent;
 use crate::workload::kinds::shared;
@@ -66,6 +67,9 @@ pub fn needed(instance: &InstanceName, home: &Namespace, caps: &Caps, projection
                 READ
             };
             add(Some(namespace), group(kind), kind.plural(), None, verbs);
+        }
+        for other in caps.others().iter().filter_map(Other::of) {
+            add(Some(namespace), other.group(), other.plural(), None, SETS);
         }
         if shared::KINDS.iter().any(|kind| caps.allows_kind(*kind)) {
             add(Some(namespace), "", Kind::Pod.plural(), None, &["delete"]);

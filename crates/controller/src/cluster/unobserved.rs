@@ -37,7 +37,7 @@ impl fmt::Display for Unobserved {
         write!(f, "{}/{}", self.from.format(FORMAT), self.to.format(FORMAT))?;
         let Some(UnobservedScope { namespace, kind }) = &self.of else { return Ok(()) };
         write!(f, "@{namespace}")?;
-        kind.map_or(Ok(()), |kind| write!(f, "/{kind}"))
+        kind.map_or(Ok(()), |kind| write!(f, "/{}", kind.text()))
     }
 }
 
@@ -65,7 +65,7 @@ impl UnobservedScope {
     fn parse(text: &str) -> Option<Self> {
         let (namespace, kind) = text.split_once('/').map_or((text, None), |(namespace, kind)| (namespace, Some(kind)));
         // A kind that a later version knows counts as all of them.
-        let kind = kind.and_then(|kind| Kind::ALL.iter().copied().find(|known| known.as_str() == kind));
+        let kind = kind.and_then(|kind| kind.parse().ok());
         Some(Self { namespace: namespace.parse().ok()?, kind })
     }
 }

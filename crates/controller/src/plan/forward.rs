@@ -14,6 +14,7 @@ use super::jobs::{self, Way};
 use super::procedure::{self, Stage, Step, observed};
 use super::report::{Reason, Wait};
 use super::retreat;
+use super::troubled;
 use super::unready::{self, Unready};
 use crate::manifest::desired::{By, Plan, Router};
 use crate::manifest::duration::Span;
@@ -75,6 +76,10 @@ pub fn forward(draft: &mut Draft<'_>) {
         tell_gates(draft, &plan, &run, steps.get(at + 1));
         return;
     }
+    if step.stage == Stage::Progressing || step.name.as_str() == "shift" {
+        let troubled = troubled::told(draft, &plan, &step.posture);
+        draft.waits.extend(troubled);
+    }
     go_on(draft, &plan, &run, &steps, at, &position, seen);
     along::tell(draft, taken);
 }
@@ -85,11 +90,12 @@ fn look(draft: &Draft<'_>, plan: &Plan, run: &Run, (step, next): (&Step, Option<
     let soak = soaking.as_ref().map_or_else(|over| Soak::Over(*over), |_| Soak::Running);
     let converged = draft.converge(plan, &step.posture, manner(step, position));
     let left = (&converged, soaking.as_ref().ok());
+    let hurries = step.stage != Stage::Finalising && troubled::hurries(draft, plan);
     Seen {
         measured: checks::measure(draft, plan, run, step, position, soak),
         tried: jobs::failed(draft, plan, run, next),
         unready: unready::look(&draft.context(plan, None, None), run, step, position, left),
-        soaking: soaking.ok(),
+        soaking: soaking.ok().filter(|_| !hurries || position.clock.exposed.is_none()),
         converged,
     }
 }
@@ -322,8 +328,12 @@ fn gone(draft: &Draft<'_>, plan: &Plan, step: &Step, converged: &Converged) -> O
     }
     let by_route = by.is_none_or(|by| by == By::Route);
     let mut reasons = converged.waits.iter().map(|wait| wait.reason);
+    // Whoever loses a kind that tidegate only applies still meets what the step gives them.
+    let known = draft.live.missing.iter().any(|kind| !kind.is_other());
     let lost = |why: &Reason| {
-        matches!(why, Reason::LoweredByHand | Reason::CrdMissing) || *why == Reason::RouteNotEffective && by_route
+        *why == Reason::LoweredByHand
+            || *why == Reason::CrdMissing && known
+            || *why == Reason::RouteNotEffective && by_route
     };
     reasons.find(lost)
 }

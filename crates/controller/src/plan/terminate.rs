@@ -14,7 +14,9 @@ use super::planner;
 use super::report::{Reason, Wait};
 use super::unread;
 use crate::gate::{BrakeWord, approval};
-use crate::manifest::desired::{By, OnFailure, Plan, Promotion, Router, Target, TargetKind, usual_max_unready};
+use crate::manifest::desired::{
+    By, OnFailure, OnStableDown, Plan, Promotion, Router, Target, TargetKind, usual_max_unready,
+};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{ObjectName, Percent, RunId};
 use crate::manifest::object::{APPLIED, DOMAIN, EPOCH, Kind, OWNER, Object, RETREATED, ROLE, SEQ};
@@ -78,6 +80,7 @@ fn unrouted(target: Target) -> Plan {
         on_failure: OnFailure::default(),
         progress_deadline: Span::ZERO,
         max_unready: usual_max_unready(),
+        on_stable_down: OnStableDown::Wait,
         checks: BTreeMap::new(),
         hooks: BTreeMap::new(),
         jobs: BTreeMap::new(),
