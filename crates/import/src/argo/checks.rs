@@ -59,17 +59,17 @@ impl Rollout<'_> {
         names.into_iter().collect()
     }
 
-    /// The names of the checks that the analyses of an experiment are.
-    pub(super) fn judged(&mut self, field: &Field<'_>) -> Vec<String> {
-        let (mut names, mut seen) = (BTreeSet::new(), BTreeSet::new());
+    /// The names of the checks that the analyses of an experiment are, and of the templates that are not among the files.
+    pub(super) fn judged(&mut self, field: &Field<'_>) -> (Vec<String>, Vec<String>) {
+        let (mut names, mut lacking, mut seen) = (BTreeSet::new(), Vec::new(), BTreeSet::new());
         for one in field.get("analyses").items() {
             let args = self.args(&one);
             match self.found(&one) {
                 Some(template) => names.extend(self.templates(template, &args, Samples::AsSaid, &mut seen)),
-                None => self.absent(&one),
+                None => lacking.push(one.get("templateName").text().unwrap_or_default().to_owned()),
             }
         }
-        names.into_iter().collect()
+        (names.into_iter().collect(), lacking)
     }
 
     fn absent(&mut self, reference: &Field<'_>) {

@@ -148,16 +148,24 @@ impl Rollout<'_> {
         } else {
             0
         };
-        let checks = self.judged(field);
+        let (checks, lacking) = self.judged(field);
         self.begin(Phase::preview(), field, stand);
         let needs = self.draft.needs(&checks);
         if let Some(phase) = self.draft.phases.last_mut() {
             phase.soak = phase.soak.saturating_add(length).max(needs);
             phase.judge(checks);
         }
-        let text = "a preview: the new version alone, which nobody is led to, for as long, with its analyses as checks; copies of stable and shares of the \
-                    requests are left out";
-        self.notes.say(field, Differs, text);
+        let text = "a preview: the new version alone, which nobody is led to, for as long, with its analyses as checks; \
+                    copies of stable and shares of the requests are left out";
+        let lacking = if lacking.is_empty() {
+            String::new()
+        } else {
+            format!(
+                "; the templates {} are not among the files: import them together with this one",
+                lacking.join(", ")
+            )
+        };
+        self.notes.say(field, Differs, format!("{text}{lacking}"));
     }
 
     /// Whether requests are told apart and there are some left; what is said of a step where that is not so.

@@ -37,8 +37,7 @@ fn an_experiment_before_the_first_weight_is_a_preview_with_its_analyses() {
     let by_pods = super::imported(Tool::Argo, &[("a.yaml", EXPERIMENT)]);
     assert!(said(&by_pods, path).starts_with("not built"), "{}", said(&by_pods, path));
     let lacking = super::imported(Tool::Argo, &[("a.yaml", &routed)]);
-    let analysis = format!("{path}.analyses[0]");
-    assert!(said(&lacking, &analysis).contains("json-ok is not among the files"), "{:?}", lacking.fields);
+    assert!(said(&lacking, path).contains("the templates json-ok are not among the files"), "{:?}", lacking.fields);
     // Once users are let in nothing stands apart from them any more.
     let later = routed.replace("      steps:\n", "      steps:\n      - setWeight: 5\n");
     let later = super::imported(Tool::Argo, &[("a.yaml", &later)]);
