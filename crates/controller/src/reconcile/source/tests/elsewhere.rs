@@ -3,7 +3,7 @@
 use super::*;
 use crate::git::{RefName, Sought};
 use git2::build::TreeUpdateBuilder;
-use git2::{FileMode, Oid, Repository, Signature};
+use git2::{FileMode, Oid, Repository, Signature, Tree};
 
 /// Two tenants; `b` may have another directory and another namespace.
 fn policy(path: &str, namespace: &str) -> String {
@@ -24,12 +24,10 @@ async fn mv(world: &World, [from, to]: [&str; 2], more: &[(&str, Option<&str>)])
 }
 
 /// Commits what only libgit2 takes.
-fn tree(world: &World, change: impl FnOnce(&Repository, &mut TreeUpdateBuilder)) {
+fn tree(world: &World, change: impl FnOnce(&Repository, &Tree<'_>) -> Oid) {
     let origin = Repository::open(world.dir.path().join("origin.git")).unwrap();
     let main = origin.find_reference("refs/heads/main").unwrap().peel_to_commit().unwrap();
-    let mut update = TreeUpdateBuilder::new();
-    change(&origin, &mut update);
-    let tree = origin.find_tree(update.create_updated(&origin, &main.tree().unwrap()).unwrap()).unwrap();
+    let tree = origin.find_tree(change(&origin, &main.tree().unwrap())).unwrap();
     let ana = Signature::new("ana", "ana@example.org", &git2::Time::new(1_767_300_000, 0)).unwrap();
     origin.commit(Some("refs/heads/main"), &ana, &ana, "odd", &tree, &[&main]).unwrap();
 }
@@ -68,10 +66,12 @@ async fn a_rollout_is_not_gone_because_its_directory_lies_in_another_repository_
     mv(&world, ["teams/shop/b", "libs/b"], &[("tidegate.yaml", Some(&policy("libs/b", "shop")))]).await;
     assert_eq!(seen(&mut source).await, "wanted 12");
     for mode in [FileMode::Commit, FileMode::Link] {
-        tree(&world, |origin, update| {
+        tree(&world, |origin, main| {
             let [link, other] = [origin.blob(b"elsewhere").unwrap(), Oid::from_str(&"1".repeat(40)).unwrap()];
             let target = if mode == FileMode::Link { link } else { other };
-            update.upsert("libs", target, mode);
+            let mut root = origin.treebuilder(Some(main)).unwrap();
+            root.insert("libs", target, mode.into()).unwrap();
+            root.write().unwrap()
         });
         let why = seen(&mut source).await;
         assert!(why.starts_with("rejected: ") && why.contains("libs"), "{why}");
@@ -103,9 +103,11 @@ async fn attack_103_no_rollout_is_gone_while_not_all_names_were_looked_at() {
     world.commit("main", &less).await;
     assert!(seen(&mut source).await.contains("directory of no tenant"));
     let file = rollout("b");
-    tree(&world, |origin, update| {
+    tree(&world, |origin, main| {
         let odd = origin.blob(file.as_bytes()).unwrap();
+        let mut update = TreeUpdateBuilder::new();
         update.remove("apps/b/rollout.yaml").upsert("50%/rollout.yaml", odd, FileMode::Blob);
+        update.create_updated(origin, main).unwrap()
     });
     let why = seen(&mut source).await;
     assert!(why.starts_with("rejected: ") && why.contains("no path can name it"), "{why}");
