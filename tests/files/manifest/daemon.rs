@@ -29,7 +29,7 @@ fn a_daemon_set_is_exposed_by_its_own_pods() {
     let loaded = daemon().load();
     let rollout = loaded.rollouts[&"shop/worker".parse().unwrap()].as_ref().unwrap();
     assert_eq!(rollout.plan.target.kind, TargetKind::DaemonSet);
-    assert_eq!(rollout.plan.traffic.as_ref().map(|traffic| traffic.router.by()), Some(By::Partition));
+    assert_eq!(rollout.plan.traffic.as_ref().map(|traffic| traffic.router.by()), Some(By::Units));
     assert_eq!(loaded.warnings, []);
 }
 

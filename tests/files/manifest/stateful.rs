@@ -25,7 +25,7 @@ fn a_stateful_set_is_exposed_by_its_own_pods() {
     let loaded = stateful().load();
     let rollout = loaded.rollouts[&"shop/worker".parse().unwrap()].as_ref().unwrap();
     assert_eq!(rollout.plan.target.kind, TargetKind::StatefulSet);
-    assert_eq!(rollout.plan.traffic.as_ref().map(|traffic| traffic.router.by()), Some(By::Partition));
+    assert_eq!(rollout.plan.traffic.as_ref().map(|traffic| traffic.router.by()), Some(By::Units));
     assert_eq!(loaded.warnings, []);
 }
 

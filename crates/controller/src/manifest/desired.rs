@@ -10,7 +10,7 @@ use super::ids::{
 };
 pub use super::measure::Bound;
 use super::object::{Kind, Object, ObjectRef};
-pub use super::router::{By, Router, Spelling, Traffic};
+pub use super::router::{By, Router, Spelling, Traffic, UnitKind};
 pub use super::tracked::Track;
 use super::tracked::Tracked;
 use schemars::JsonSchema;
@@ -135,13 +135,13 @@ impl TargetKind {
         }
     }
 
-    /// What splits requests where no file names it: both versions are pods of the target itself.
+    /// What splits requests where no file names it: both versions are units of the target itself.
     #[must_use]
     pub fn own_router(self) -> Option<Router> {
         match self {
             Self::Deployment | Self::Service => None,
-            Self::StatefulSet => Some(Router::Partition),
-            Self::DaemonSet => Some(Router::OnDelete),
+            Self::StatefulSet => Some(Router::Units(UnitKind::StatefulSet)),
+            Self::DaemonSet => Some(Router::Units(UnitKind::DaemonSet)),
         }
     }
 }

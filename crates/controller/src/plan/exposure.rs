@@ -72,7 +72,7 @@ pub fn ready_behind(router: Option<&Router>, view: &RouteView<'_>) -> Ready {
             stable: endpoints(service),
             candidate: layouts::suffixed(service).map_or(0, |copy| endpoints(&copy)),
         },
-        Some((By::Partition, _)) => ready_members(router, view),
+        Some((By::Units, _)) => ready_members(router, view),
         Some((By::Route | By::Pods | By::Selector, _)) | None => {
             let of = |role| pods(&view.naming.workload(role, view.target));
             Ready { stable: of(RoleName::Stable), candidate: of(RoleName::Candidate) }
@@ -103,7 +103,7 @@ pub fn is_starved(context: &Context<'_>, weight: Percent) -> bool {
 #[must_use]
 pub fn counted_by(router: Option<&Router>, view: &RouteView<'_>) -> Kind {
     match router.map(|router| (router.by(), router.service())) {
-        Some((By::Partition, _)) => Kind::Pod,
+        Some((By::Units, _)) => Kind::Pod,
         Some((By::Route, Some(_))) => Kind::EndpointSlice,
         _ if view.naming.services().is_some() => Kind::EndpointSlice,
         Some((By::Route | By::Pods | By::Selector, _)) | None => Kind::Deployment,
@@ -153,7 +153,7 @@ pub fn was_taken(context: &Context<'_>, since: Time) -> bool {
 /// The live workload that both roles share, where they do.
 #[must_use]
 pub fn shared_set<'a>(context: &Context<'a>) -> Option<&'a Object> {
-    let router = context.router().filter(|router| router.by() == By::Partition)?;
+    let router = context.router().filter(|router| router.by() == By::Units)?;
     routers::live_route(router, &context.view())
 }
 

@@ -116,7 +116,7 @@ fn no_endpoint(context: &Context<'_>) -> String {
         return format!("the candidate's {} was deleted", workload.kind);
     }
     match context.router().map(Router::by) {
-        Some(By::Partition) => "the candidate has no ready pod left".to_owned(),
+        Some(By::Units) => "the candidate has no ready pod left".to_owned(),
         Some(By::Route | By::Pods | By::Selector) | None => "the candidate has no ready endpoint left".to_owned(),
     }
 }
@@ -211,8 +211,8 @@ fn relies_on_candidate(context: &Context<'_>, position: &Position) -> bool {
     let Ok(split) = exposure::live_split(context) else { return false };
     let by_pods = match context.router().map(Router::by) {
         Some(By::Pods) => split.weight != Percent::ALL,
-        Some(By::Partition) if split.weight != Percent::ALL && !exposure::has_failed(context) => return false,
-        Some(By::Partition) => true,
+        Some(By::Units) if split.weight != Percent::ALL && !exposure::has_failed(context) => return false,
+        Some(By::Units) => true,
         Some(By::Route | By::Selector) | None => false,
     };
     !split.is_stable() && (!by_pods || position.clock.exposed.is_some() && position.clock.lost.is_none())
@@ -324,7 +324,7 @@ fn gone(draft: &Draft<'_>, plan: &Plan, step: &Step, converged: &Converged) -> O
 
 /// Whether both versions are pods of one workload.
 fn is_shared(plan: &Plan) -> bool {
-    plan.traffic.as_ref().is_some_and(|traffic| traffic.router.by() == By::Partition)
+    plan.traffic.as_ref().is_some_and(|traffic| traffic.router.by() == By::Units)
 }
 
 /// A run that stands before a gate tells of it at each look, also while something else is missing: else what it waits on

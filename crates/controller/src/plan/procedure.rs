@@ -185,7 +185,7 @@ fn exposing(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
     let load = |expose: &Expose| expose.weight.max(expose.mirror).unwrap_or(Percent::ZERO);
     // The size of a replicas router is its exposure: *prepare* has none.
     let first = match plan.traffic.as_ref().map(|t| t.router.by()) {
-        Some(By::Pods | By::Partition) | None => Percent::ZERO,
+        Some(By::Pods | By::Units) | None => Percent::ZERO,
         Some(By::Route | By::Selector) => size(phases.first().map_or(Percent::ZERO, |first| load(&first.expose))),
     };
     let gates = |name: &StepName| match route {

@@ -132,7 +132,7 @@ pub fn retreat(context: &Context<'_>, run: &Run, old: &Role, why: &str) -> Retre
             Some(Readiness::Ready) | None => String::new(),
         };
         let why = match context.router().map(Router::by) {
-            Some(By::Partition) => format!("the candidate's pods are being replaced by stable's{missing}"),
+            Some(By::Units) => format!("the candidate's pods are being replaced by stable's{missing}"),
             Some(By::Route | By::Pods | By::Selector) | None => {
                 format!("traffic stays on the candidate until stable is back and ready{missing}")
             }

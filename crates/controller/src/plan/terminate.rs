@@ -149,7 +149,7 @@ pub fn blind(input: &Input, live: &LiveState, waits: Vec<Wait>) -> RolloutPlan {
 
 /// The candidate's pods that come back as stable's where they are deleted: of a workload that goes back, and has the mark of it.
 fn displaced(input: &Input, router: &Router, view: &RouteView<'_>) -> Vec<Action> {
-    let set = routers::live_route(router, view).filter(|set| router.by() == By::Partition && is_marked(set));
+    let set = routers::live_route(router, view).filter(|set| router.by() == By::Units && is_marked(set));
     let Some(set) = set else { return Vec::new() };
     let one = |pod: &Object| Action {
         class: Class::Retreat,

@@ -176,7 +176,7 @@ fn size_candidate(all: &mut BTreeMap<ObjectRef, Rendered>, pods: u32, naming: &N
 fn kept(candidate: &ObjectName, facts: &InPlaceFacts<'_>) -> u32 {
     match facts.plan.traffic.as_ref().map(|traffic| traffic.router.by()) {
         Some(By::Route | By::Selector) => pods_of(candidate, facts),
-        Some(By::Pods | By::Partition) | None => 0,
+        Some(By::Pods | By::Units) | None => 0,
     }
 }
 
@@ -293,7 +293,7 @@ fn candidate_size(role: &Role, set: &Set, naming: &Naming, facts: &InPlaceFacts<
         (Size::Share(Percent::ALL), Some(By::Pods)) => declared.max(facts.baseline),
         (Size::Share(share), Some(By::Pods)) => replicas::candidate_replicas(facts.baseline, share),
         // Nothing is sized so where the candidate has no workload of its own.
-        (Size::Share(share), Some(By::Route | By::Selector | By::Partition) | None) => {
+        (Size::Share(share), Some(By::Route | By::Selector | By::Units) | None) => {
             declared.max((live_stable(naming, facts).max(facts.baseline) * u32::from(share.get())).div_ceil(100)).max(1)
         }
         (Size::AtLeast(least), _) => declared.max(least),

@@ -107,7 +107,7 @@ fn router(case: &Case<'_>) -> Vec<Diagnostic> {
         }
         (By::Route, Router::Gloo { .. }) => phases().filter_map(|(i, phase)| uncopied(case, i, phase)).collect(),
         // What a route cannot do is told with it, and no file names a partition.
-        (By::Route | By::Partition, _) => Vec::new(),
+        (By::Route | By::Units, _) => Vec::new(),
         (By::Pods, _) => phases().flat_map(|(i, phase)| by_pods(case, i, phase)).collect(),
         (By::Selector, _) => phases().flat_map(|(i, phase)| by_service(case, i, phase)).collect(),
     }

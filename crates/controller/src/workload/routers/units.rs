@@ -4,6 +4,7 @@
 //! The share is that of the pods that may be new or are, ready or not: pods that fail only lower it.
 
 use super::{Fields, ObservedSplit, RouteStatus, RouteView, Routing};
+use crate::manifest::desired::UnitKind;
 use crate::manifest::ids::{ObjectName, Percent};
 use crate::manifest::object::{Kind, Object};
 use crate::record::posture::Split;
@@ -12,11 +13,15 @@ use crate::workload::kinds::shared::{count, is_seen, members, open, pods_of, rol
 use crate::workload::kinds::stateful;
 
 /// A workload of that kind.
-pub(super) struct Shared(pub(super) Kind);
+pub(super) struct Shared(pub(super) UnitKind);
 
 impl Routing for Shared {
     fn routes(&self, target: &ObjectName) -> Vec<(Kind, ObjectName)> {
-        vec![(self.0, target.clone())]
+        let kind = match self.0 {
+            UnitKind::StatefulSet => Kind::StatefulSet,
+            UnitKind::DaemonSet => Kind::DaemonSet,
+        };
+        vec![(kind, target.clone())]
     }
 
     fn read(&self, set: Option<&Object>, view: &RouteView<'_>) -> ObservedSplit {
@@ -35,13 +40,16 @@ impl Routing for Shared {
 
     /// The old template of a DaemonSet is in no object that is known here.
     fn lowered(&self, live: &Object, _view: &RouteView<'_>) -> Object {
-        if self.0 == Kind::StatefulSet { stateful::closed(live) } else { live.clone() }
+        match self.0 {
+            UnitKind::StatefulSet => stateful::closed(live),
+            UnitKind::DaemonSet => live.clone(),
+        }
     }
 
     /// Of a StatefulSet: where it is stable's the partition is nobody's. Without the type a partition says nothing.
     fn fields(&self, live: &Object) -> Fields {
         match role(live) {
-            RoleName::Candidate if self.0 == Kind::StatefulSet => {
+            RoleName::Candidate if self.0 == UnitKind::StatefulSet => {
                 vec![&["spec", "updateStrategy", "type"], &["spec", "updateStrategy", "rollingUpdate", "partition"]]
             }
             RoleName::Candidate | RoleName::Stable => Vec::new(),
