@@ -227,7 +227,7 @@ impl<'a> Pass<'a> {
                 }
             }
         }
-        let displaced = exposure::displaced(self.context, self.posture.split.weight);
+        let displaced = exposure::due(self.context, RoleName::Stable, self.posture.split.weight);
         self.out.actions.extend(displaced.into_iter().map(|pod| exposure::replaced(self.context, pod)));
         !self.out.actions.is_empty()
     }
@@ -272,15 +272,15 @@ impl<'a> Pass<'a> {
         (self.posture.candidate.is_some() && self.context.live.get(&service).is_none()).then_some(service)
     }
 
-    /// The next pod becomes new where the controller of a workload that both roles share replaces none by itself.
+    /// The next pods become new where the controller of a workload that both roles share replaces none by itself.
     fn replace(&mut self) -> bool {
         let shared = self.posture.naming == Naming::Shared && self.posture.candidate.is_some();
-        let set = exposure::shared_set(self.context).filter(|_| shared);
-        let next = set.and_then(|set| Some((set, exposure::next(self.context, set, self.posture.split.weight)?)));
-        self.out.actions.extend(next.map(|(set, pod)| {
+        let Some(set) = exposure::shared_set(self.context).filter(|_| shared) else { return self.busy() };
+        for pod in exposure::due(self.context, RoleName::Candidate, self.posture.split.weight) {
             let why = shared::made_anew(set, pod, "the candidate's");
-            self.context.action(Class::Advance, Some(self.posture.digest()), exposure::taken_away(pod), why)
-        }));
+            let (posture, verb) = (Some(self.posture.digest()), exposure::taken_away(pod));
+            self.out.actions.push(self.context.action(Class::Advance, posture, verb, why));
+        }
         self.busy()
     }
 

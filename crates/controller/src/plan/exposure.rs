@@ -9,7 +9,7 @@ use crate::record::posture::Split;
 use crate::record::state::{RoleName, Time};
 use crate::rules::{Rule, holds};
 use crate::workload::kinds::shared::Member;
-use crate::workload::kinds::{daemon, shared};
+use crate::workload::kinds::shared;
 use crate::workload::live::Expects;
 use crate::workload::routers::replicas::candidate_replicas;
 use crate::workload::routers::{self, ObservedSplit, RouteStatus, RouteView, Services};
@@ -157,17 +157,11 @@ pub fn shared_set<'a>(context: &Context<'a>) -> Option<&'a Object> {
     routers::live_route(router, &context.view())
 }
 
-/// The pods of the candidate that have to go before all else does where so much may be exposed, as their controller does not replace
-/// them by itself.
+/// The pods of a workload that both roles share that are made anew now, on the way to the version of that role, where so much may be
+/// exposed.
 #[must_use]
-pub fn displaced<'a>(context: &Context<'a>, weight: Percent) -> Vec<&'a Object> {
-    shared_set(context).map(|set| shared::displaced(set, context.live, weight)).unwrap_or_default()
-}
-
-/// The pod of stable's that becomes new next, where its controller replaces none by itself.
-#[must_use]
-pub fn next<'a>(context: &Context<'a>, set: &'a Object, weight: Percent) -> Option<&'a Object> {
-    if set.reference().kind == Kind::DaemonSet { daemon::next(set, context.live, weight) } else { None }
+pub fn due<'a>(context: &Context<'a>, toward: RoleName, weight: Percent) -> Vec<&'a Object> {
+    shared_set(context).map(|set| shared::due(set, context.live, toward, weight, 1)).unwrap_or_default()
 }
 
 /// What takes such a pod away: it comes back at the version that it shall be of.

@@ -160,7 +160,8 @@ fn displaced(input: &Input, router: &Router, view: &RouteView<'_>) -> Vec<Action
         verb: exposure::taken_away(pod),
         why: shared::made_anew(set, pod, "stable's"),
     };
-    let pods = shared::displaced(set, view.live, Percent::ZERO);
+    // How many may be away at a time nobody can tell without a plan.
+    let pods = shared::due(set, view.live, RoleName::Stable, Percent::ZERO, 1);
     pods.into_iter().map(one).collect()
 }
 

@@ -244,13 +244,15 @@ pub fn lowers(rendered: &Object, of: RoleName, live: &Object) -> bool {
     }
 }
 
-/// The candidate's pods that nobody else takes away, and that have to go where so much may be exposed.
+/// The pods that go now on the way to the version of that role, where so much may be exposed, and so many may be away at a time. Their
+/// controller makes each anew of that version, and replaces none of them by itself.
 #[must_use]
-pub fn displaced<'a>(set: &'a Object, live: &'a LiveState, weight: Percent) -> Vec<&'a Object> {
+pub fn due<'a>(set: &'a Object, live: &'a LiveState, toward: RoleName, weight: Percent, slots: u32) -> Vec<&'a Object> {
     if set.reference().kind == Kind::DaemonSet {
-        daemon::displaced(set, live, weight)
+        daemon::fleet(set, live, toward).due(daemon::quota(set, live, toward, weight), slots)
     } else {
-        stateful::displaced(set, live)
+        // Its partition says which.
+        stateful::fleet(set, live, toward).due(u32::MAX, slots)
     }
 }
 

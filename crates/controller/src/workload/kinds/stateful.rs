@@ -11,6 +11,7 @@ use crate::manifest::ids::Percent;
 use crate::manifest::object::{Object, section};
 use crate::record::state::RoleName;
 use crate::workload::live::LiveState;
+use crate::workload::pace::{Fleet, Standing};
 use crate::workload::readiness::Readiness;
 
 /// A partition that lets no pod be new, however many are added: the highest that the API takes.
@@ -100,23 +101,27 @@ pub fn between_revisions(set: &Object) -> Option<String> {
     Some(format!("{}: its last update is not complete: all its pods have to be ready first", set.reference()))
 }
 
-/// The candidate's pods that the controller would make of the other revision, and does not: those that are not ready, which may keep
-/// it from everything, and below the partition the highest, once all pods are ready.
+/// The pods on the way to the version of that role, the highest first, as far as its controller does not replace them by itself. Back go
+/// those of the candidate that it would make of the other revision: below the partition it leaves them, and one that is not ready may
+/// keep it from everything.
 #[must_use]
-pub fn displaced<'a>(set: &'a Object, live: &'a LiveState) -> Vec<&'a Object> {
-    if !is_seen(set) {
-        return Vec::new();
+pub fn fleet<'a>(set: &'a Object, live: &'a LiveState, toward: RoleName) -> Fleet<&'a Object> {
+    if toward == RoleName::Candidate || !is_seen(set) {
+        return Fleet::at_rest();
     }
     let all = members(set, live);
-    let displaced = |m: &&Member<'a>| m.role == RoleName::Candidate && !m.is_ending() && is_displaced(set, m.pod);
-    let broken: Vec<&Object> = all.iter().filter(displaced).filter(|m| !m.is_ready()).map(|m| m.pod).collect();
-    let ready = all.iter().filter(|m| m.is_ready()).count();
-    let whole = ready == all.len() && u32::try_from(ready).is_ok_and(|ready| ready >= replicas(set));
-    if !broken.is_empty() || !whole {
-        return broken;
-    }
-    let left = |m: &&Member<'a>| place(set, m.pod) < Some(partition(set));
-    all.iter().filter(displaced).find(left).map(|m| m.pod).into_iter().collect()
+    let between = replicas(set).saturating_sub(count(all.iter()));
+    let standing = |member: &Member<'_>| {
+        let displaced = member.role == RoleName::Candidate && is_displaced(set, member.pod);
+        match (displaced, member.is_ready()) {
+            _ if member.is_ending() => Standing::Moving,
+            (true, false) => Standing::Failed,
+            (false, false) => Standing::Moving,
+            (true, true) if place(set, member.pod) < Some(partition(set)) => Standing::Fresh,
+            (_, true) => Standing::Confirmed,
+        }
+    };
+    Fleet { units: all.iter().map(|member| (member.pod, standing(member))).collect(), between }
 }
 
 /// Judges a live set: those of its pods that may be of its template are, and all are available. With all of them there is one

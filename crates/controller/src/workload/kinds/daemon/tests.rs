@@ -1,6 +1,7 @@
 use super::*;
 use crate::manifest::object::{Kind, PODS, ROLE};
 use crate::workload::fixtures::{live, object};
+use crate::workload::kinds::shared;
 use serde_json::{Value, json};
 
 const NEW: &str = "0123456789abcdef";
@@ -58,13 +59,18 @@ fn percent(weight: u8) -> Percent {
     weight.try_into().unwrap()
 }
 
+fn uids(pods: &[&Object]) -> String {
+    pods.iter().map(|pod| pod.uid().unwrap()).collect::<Vec<_>>().join(" ")
+}
+
+fn due(set: &Object, pods: &str, toward: RoleName, weight: u8, slots: u32) -> String {
+    uids(&shared::due(set, &world(set, pods), toward, percent(weight), slots))
+}
+
 #[test]
 fn the_pods_become_new_one_after_the_other_in_the_order_of_their_nodes() {
     let open = set("candidate", json!({}));
-    let next = |set: &Object, pods: &str, weight: u8| {
-        let world = world(set, pods);
-        next(set, &world, percent(weight)).map(|pod| pod.uid().unwrap().to_owned()).unwrap_or_default()
-    };
+    let next = |set: &Object, pods: &str, weight: u8| due(set, pods, RoleName::Candidate, weight, 1);
     assert_eq!(next(&open, "0a 1a 2a 3a", 50), "0a");
     assert_eq!(next(&open, "0b 1a 2a 3a", 50), "1a");
     assert_eq!(next(&open, "0b 1b 2a 3a", 50), "", "as many as may be");
@@ -107,11 +113,7 @@ fn the_template_is_the_candidates_only_while_pods_of_it_are_missing() {
 #[test]
 fn what_is_too_much_goes_from_the_last_node_on_and_what_is_broken_at_once() {
     let back = set("stable", json!({}));
-    let gone = |set: &Object, pods: &str, weight: u8| {
-        let world = world(set, pods);
-        let gone = displaced(set, &world, percent(weight));
-        gone.iter().map(|pod| pod.uid().unwrap()).collect::<Vec<_>>().join(" ")
-    };
+    let gone = |set: &Object, pods: &str, weight: u8| due(set, pods, RoleName::Stable, weight, 1);
     assert_eq!(gone(&back, "0b 1b 2a 3a", 0), "1b");
     assert_eq!(gone(&back, "0b 1a+ 2a 3a", 0), "0b");
     assert_eq!(gone(&back, "0b 1b 2b 3a", 50), "2b");
@@ -130,8 +132,7 @@ fn a_node_that_goes_down_on_the_way_back_holds_up_no_other() {
     let back = set("stable", json!({}));
     let gone = |pods: &[Object]| {
         let world = live(pods.iter().cloned().chain([back.clone()]));
-        let gone = displaced(&back, &world, Percent::ZERO);
-        gone.iter().map(|pod| pod.uid().unwrap()).collect::<Vec<_>>().join(" ")
+        uids(&shared::due(&back, &world, RoleName::Stable, Percent::ZERO, 1))
     };
     let of = |pods: &str| gone(&pods.split(' ').map(pod).collect::<Vec<_>>());
     assert_eq!(of("0b 1b% 2a 3a"), "1b%", "its pod goes at once");

@@ -1,6 +1,7 @@
 use super::*;
 use crate::manifest::object::{Kind, PODS, ROLE};
 use crate::workload::fixtures::{live, object};
+use crate::workload::kinds::shared;
 use crate::workload::readiness::Available;
 use serde_json::{Value, json};
 
@@ -48,7 +49,9 @@ fn world(pods: &str) -> LiveState {
 }
 
 fn gone(set: &Object, pods: &str) -> String {
-    displaced(set, &world(pods)).iter().map(|pod| pod.uid().unwrap()).collect::<Vec<_>>().join(" ")
+    let world = world(pods);
+    let due = shared::due(set, &world, RoleName::Stable, Percent::ZERO, 1);
+    due.iter().map(|pod| pod.uid().unwrap()).collect::<Vec<_>>().join(" ")
 }
 
 #[test]
