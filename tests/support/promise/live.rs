@@ -134,9 +134,13 @@ impl Live {
         let service = watched.router.as_ref().and_then(|r| r.service()).map(ObjectName::as_str);
         match (resource, watched.router.as_ref()) {
             ("deployments", _) if name == self.stable || name == self.candidate => Some(Part::Deployment),
-            ("statefulsets", Some(Router::Units(UnitKind::StatefulSet))) if name == self.stable => Some(Part::StatefulSet),
+            ("statefulsets", Some(Router::Units(UnitKind::StatefulSet))) if name == self.stable => {
+                Some(Part::StatefulSet)
+            }
             ("daemonsets", Some(Router::Units(UnitKind::DaemonSet))) if name == self.stable => Some(Part::DaemonSet),
-            ("pods", Some(Router::Units(UnitKind::DaemonSet))) if name.starts_with(&format!("{}-", self.stable)) => Some(Part::Pod),
+            ("pods", Some(Router::Units(UnitKind::DaemonSet))) if name.starts_with(&format!("{}-", self.stable)) => {
+                Some(Part::Pod)
+            }
             ("services", Some(_)) if Some(name) == service || Some(name) == watched.copy().as_deref() => {
                 Some(Part::Service)
             }

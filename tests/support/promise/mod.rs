@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use tidegate::manifest::desired::{HeaderMatch, HeaderValue, Router, UnitKind};
 use tidegate::manifest::ids::{ClusterName, ObjectName, Percent, RolloutId, SetId};
-use tidegate::record::posture::{Posture, Split};
+use tidegate::record::posture::{Posture, Split, Units};
 use tidegate::record::state::{ClusterState, RoleName, RolloutState};
 
 /// One rollout whose promise is checked.
@@ -239,7 +239,8 @@ impl Instant<'_> {
             Router::Units(of) => {
                 let limit = self.posture().map_or_else(Split::stable, |posture| posture.split.clone());
                 let at_rest = *of == UnitKind::StatefulSet && self.shared_is_stable();
-                if at_rest || reach.split.within(&limit) {
+                let counted = reach.pods <= limit.units.count.max(limit.units.done);
+                if at_rest || counted || reach.split.within(&limit) {
                     return None;
                 }
                 describe(&limit)
@@ -358,6 +359,7 @@ fn describe(split: &Split) -> String {
         headers.iter().map(one).collect::<Vec<_>>().join(" and ")
     };
     let mut parts = vec![format!("weight {}", split.weight)];
+    parts.extend((split.units != Units::default()).then(|| format!("{:?}", split.units)));
     parts.extend((!split.mirror.is_zero()).then(|| format!("mirror {}", split.mirror)));
     parts.extend(split.headers.iter().map(alternative));
     parts.join(", ")

@@ -10,6 +10,7 @@ use super::ids::{
 };
 pub use super::measure::Bound;
 use super::object::{Kind, Object, ObjectRef};
+pub use super::rolling::RollingUpdate;
 pub use super::router::{By, Router, Spelling, Traffic, UnitKind};
 pub use super::tracked::Track;
 use super::tracked::Tracked;
@@ -74,6 +75,9 @@ pub struct Plan {
     /// How much of a soak pods that have served may not be ready, again and again, in percent.
     #[serde(default = "usual_max_unready", skip_serializing_if = "is_usual_max_unready")]
     pub max_unready: Percent,
+    /// At what pace the target's own units are moved.
+    #[serde(default, skip_serializing_if = "RollingUpdate::is_usual")]
+    pub rolling_update: RollingUpdate,
     /// What has to hold, by the names that steps use.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub checks: BTreeMap<CheckName, Check>,
@@ -191,6 +195,9 @@ pub struct Expose {
     /// Share of all requests of which the candidate gets a copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mirror: Option<Percent>,
+    /// So many of the target's own units, however small a share that is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub units: Option<u32>,
     /// Nothing to users: the candidate stands beside stable, behind a Service of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<Preview>,

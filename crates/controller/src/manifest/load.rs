@@ -394,6 +394,7 @@ fn plan(spec: &raw::RolloutSpec, jobs: &Jobs) -> Option<Plan> {
         on_failure: OnFailure { revert: spec.on_failure.revert },
         progress_deadline: spec.progress_deadline,
         max_unready: spec.max_unready,
+        rolling_update: spec.rolling_update.unwrap_or_default(),
         checks: known,
         hooks: spec.hooks.clone(),
         jobs: jobs.values(),

@@ -8,8 +8,8 @@ use crate::manifest::object::{APPLIED, Kind, Object, ObjectRef, RETREATED};
 use crate::record::posture::Split;
 use crate::record::state::{RoleName, Time};
 use crate::rules::{Rule, holds};
-use crate::workload::kinds::shared::Member;
 use crate::workload::kinds::shared;
+use crate::workload::kinds::shared::Member;
 use crate::workload::live::Expects;
 use crate::workload::routers::replicas::candidate_replicas;
 use crate::workload::routers::{self, ObservedSplit, RouteStatus, RouteView, Services};
@@ -31,6 +31,24 @@ pub fn live_split(context: &Context<'_>) -> Result<Split, String> {
         None => Ok(Split::stable()),
         Some(ObservedSplit::Split(split)) => Ok(split),
         Some(ObservedSplit::Foreign(why)) => Err(why),
+    }
+}
+
+/// Whether live exposes no more than that. What we never write is more, whatever it is.
+#[must_use]
+pub fn is_within(context: &Context<'_>, split: &Split) -> bool {
+    match shared_set(context) {
+        Some(set) => shared::is_within(set, context.live, split),
+        None => live_split(context).is_ok_and(|live| live.within(split)),
+    }
+}
+
+/// Whether live would expose no more than it does if that was in force.
+#[must_use]
+pub fn lowers(context: &Context<'_>, split: &Split) -> bool {
+    match shared_set(context) {
+        Some(set) => shared::ceiling(shared::size(set), split) <= shared::exposed(set, context.live),
+        None => split.is_stable() || live_split(context).is_ok_and(|live| split.within(&live)),
     }
 }
 
@@ -160,8 +178,9 @@ pub fn shared_set<'a>(context: &Context<'a>) -> Option<&'a Object> {
 /// The pods of a workload that both roles share that are made anew now, on the way to the version of that role, where so much may be
 /// exposed.
 #[must_use]
-pub fn due<'a>(context: &Context<'a>, toward: RoleName, weight: Percent) -> Vec<&'a Object> {
-    shared_set(context).map(|set| shared::due(set, context.live, toward, weight, 1)).unwrap_or_default()
+pub fn due<'a>(context: &Context<'a>, toward: RoleName, split: &Split) -> Vec<&'a Object> {
+    let slots = |set: &Object| context.plan.rolling_update.slots(shared::size(set));
+    shared_set(context).map(|set| shared::due(set, context.live, toward, split, slots(set))).unwrap_or_default()
 }
 
 /// What takes such a pod away: it comes back at the version that it shall be of.

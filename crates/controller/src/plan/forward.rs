@@ -24,6 +24,7 @@ use crate::record::state::{
 };
 use crate::rules::{Rule, holds};
 use crate::workload::inplace;
+use crate::workload::kinds::shared;
 use crate::workload::readiness::{Available, Readiness};
 use std::sync::Arc;
 
@@ -349,6 +350,7 @@ fn wake_at_deadline(draft: &mut Draft<'_>, plan: &Plan, position: &Position, con
 /// Enters a step: its posture becomes what the record allows.
 pub fn enter(draft: &mut Draft<'_>, run: &Run, step: &Step, what: String) {
     let posture = with_baseline(draft, run, step).unwrap_or_else(|| step.posture.clone());
+    let posture = with_units(draft, posture);
     draft.allow(posture);
     if step.name.as_str() == "retire" {
         promote(draft, run);
@@ -382,6 +384,15 @@ fn with_baseline(draft: &mut Draft<'_>, run: &Run, step: &Step) -> Option<Postur
     let run = draft.state.run.clone()?;
     let steps = procedure::forward(&plan, run.route, &draft.roles(&run));
     steps.into_iter().find(|other| other.name == step.name).map(|step| step.posture)
+}
+
+/// Records how many units of a workload that both share are let in: as many stay if others leave.
+fn with_units(draft: &Draft<'_>, posture: Posture) -> Posture {
+    let Some(plan) = draft.plan.as_ref().filter(|_| !posture.split.is_stable()) else { return posture };
+    match exposure::shared_set(&draft.context(plan, None, None)) {
+        Some(set) => Posture { split: shared::let_in(set, &posture.split), ..posture },
+        None => posture,
+    }
 }
 
 /// `promoted` changes in the commit that enters *retire*.

@@ -14,13 +14,15 @@ use super::planner;
 use super::report::{Reason, Wait};
 use super::unread;
 use crate::gate::{BrakeWord, approval};
-use crate::manifest::desired::{By, OnFailure, Plan, Promotion, Router, Target, TargetKind, usual_max_unready};
+use crate::manifest::desired::{
+    By, OnFailure, Plan, Promotion, RollingUpdate, Router, Target, TargetKind, usual_max_unready,
+};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{ObjectName, Percent, RunId};
 use crate::manifest::object::{APPLIED, DOMAIN, EPOCH, Kind, OWNER, Object, RETREATED, ROLE, SEQ};
 use crate::record::branches::{Asks, Head};
 use crate::record::history::voids;
-use crate::record::posture::{Names, Naming, Posture, Versions};
+use crate::record::posture::{Names, Naming, Posture, Split, Versions};
 use crate::record::state::{Phase, RoleName};
 use crate::workload::kinds::shared;
 use crate::workload::layouts::{SUFFIX, pod_labels, suffixed};
@@ -78,6 +80,7 @@ fn unrouted(target: Target) -> Plan {
         on_failure: OnFailure::default(),
         progress_deadline: Span::ZERO,
         max_unready: usual_max_unready(),
+        rolling_update: RollingUpdate::default(),
         checks: BTreeMap::new(),
         hooks: BTreeMap::new(),
         jobs: BTreeMap::new(),
@@ -161,7 +164,7 @@ fn displaced(input: &Input, router: &Router, view: &RouteView<'_>) -> Vec<Action
         why: shared::made_anew(set, pod, "stable's"),
     };
     // How many may be away at a time nobody can tell without a plan.
-    let pods = shared::due(set, view.live, RoleName::Stable, Percent::ZERO, 1);
+    let pods = shared::due(set, view.live, RoleName::Stable, &Split::stable(), 1);
     pods.into_iter().map(one).collect()
 }
 

@@ -94,13 +94,13 @@ pub fn render(posture: &Posture, facts: &InPlaceFacts<'_>) -> Result<BTreeMap<Ob
         let base = &direct::applied(base, &target, facts.directly);
         let pods = candidate.pods.as_ref().unwrap_or(&new.pods);
         for (reference, object) in layouts::of_candidate(base, new, facts.plan, &posture.naming, pods)? {
-            let weight = posture.split.weight;
+            let split = &posture.split;
             let (object, role) = match (reference.kind, all.get(&reference)) {
                 (Kind::StatefulSet, _) => {
                     let sized = sized_stable(&object, posture, scaler.as_ref(), (stable, facts));
-                    (stateful::exposing(sized, facts.live.get(&reference), weight), RoleName::Candidate)
+                    (stateful::exposing(sized, facts.live.get(&reference), split), RoleName::Candidate)
                 }
-                (Kind::DaemonSet, Some(stable)) => daemon::exposing(&stable.object, object, facts.live, weight),
+                (Kind::DaemonSet, Some(stable)) => daemon::exposing(&stable.object, object, facts.live, split),
                 (Kind::Deployment, _) => (object, RoleName::Candidate),
                 _ => (split_apex(&object, posture, facts), RoleName::Candidate),
             };

@@ -5,9 +5,10 @@
 //! how many. So the template is the candidate's only as long as pods have to be moved, or all of them may be: at other times a pod that
 //! dies, and the pod of a node that joins, are stable's.
 
-use super::shared::{Member, available, controlled, count, is_seen, number, pods_of, role};
+use super::shared::{Member, available, ceiling, controlled, count, is_seen, most, number, role};
 use crate::manifest::ids::Percent;
 use crate::manifest::object::{Object, section};
+use crate::record::posture::Split;
 use crate::record::state::RoleName;
 use crate::workload::live::LiveState;
 use crate::workload::pace::{Fleet, Standing};
@@ -33,12 +34,12 @@ pub fn open(set: &Object) -> u32 {
     if set.text("/spec/updateStrategy/type") == Some("OnDelete") { 0 } else { nodes(set) }
 }
 
-/// The set on its way to the pods that stand for the weight, and whose template it has: the candidate's as long as pods of it are
+/// The set on its way to the pods that stand for the split, and whose template it has: the candidate's as long as pods of it are
 /// missing, or none may be anything else.
 #[must_use]
-pub fn exposing(stable: &Object, new: Object, live: &LiveState, weight: Percent) -> (Object, RoleName) {
+pub fn exposing(stable: &Object, new: Object, live: &LiveState, split: &Split) -> (Object, RoleName) {
     let set = live.get(stable.reference());
-    if weight == Percent::ALL || set.is_some_and(|set| missing(set, live, weight) > 0) {
+    if split.weight == Percent::ALL || set.is_some_and(|set| missing(set, live, split) > 0) {
         (on_delete(new), RoleName::Candidate)
     } else {
         (on_delete(stable.clone()), RoleName::Stable)
@@ -47,8 +48,8 @@ pub fn exposing(stable: &Object, new: Object, live: &LiveState, weight: Percent)
 
 /// How many pods have still to become new.
 #[must_use]
-pub fn missing(set: &Object, live: &LiveState, weight: Percent) -> u32 {
-    pods_of(nodes(set), weight).saturating_sub(new(set, live))
+pub fn missing(set: &Object, live: &LiveState, split: &Split) -> u32 {
+    ceiling(nodes(set), split).saturating_sub(new(set, live))
 }
 
 /// How many pods are new. One that is ending is none any more.
@@ -56,12 +57,15 @@ fn new(set: &Object, live: &LiveState) -> u32 {
     count(controlled(set, live).filter(|member| member.role == RoleName::Candidate && !member.is_ending()))
 }
 
-/// How many pods have still to move to the version of that role.
+/// How many pods have still to go on the way to the version of that role. Those that are gone, or will be, come back of it.
 #[must_use]
-pub fn quota(set: &Object, live: &LiveState, toward: RoleName, weight: Percent) -> u32 {
+pub fn quota(set: &Object, live: &LiveState, toward: RoleName, split: &Split) -> u32 {
     match toward {
-        RoleName::Candidate => missing(set, live, weight),
-        RoleName::Stable => new(set, live).saturating_sub(pods_of(nodes(set), weight)),
+        RoleName::Candidate => {
+            let stay = count(controlled(set, live).filter(|member| !member.is_ending()));
+            missing(set, live, split).saturating_sub(nodes(set).saturating_sub(stay))
+        }
+        RoleName::Stable => new(set, live).saturating_sub(most(set, nodes(set), split)),
     }
 }
 
