@@ -11,8 +11,8 @@ mod policy;
 mod traefik;
 
 use super::desired::{
-    Approval, Bound, HeaderValue, Layout, OnAway, OnNoData, OnStableDown, Preview, Revert, RollingUpdate, SessionAffinity,
-    TargetKind, Track, WebhookCall, usual_max_unready,
+    Approval, Bound, HeaderValue, Layout, OnAway, OnNoData, OnStableDown, Preview, Revert, RollingUpdate,
+    SessionAffinity, TargetKind, Track, WebhookCall, usual_max_unready,
 };
 use super::duration::Span;
 use super::files::RepoPath;
