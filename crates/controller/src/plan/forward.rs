@@ -117,18 +117,6 @@ pub fn manner(step: &Step, position: &Position) -> Manner<'static> {
     }
 }
 
-/// Why a run goes back at once.
-fn no_endpoint(context: &Context<'_>) -> String {
-    let workload = context.workload(RoleName::Candidate);
-    if context.live.get(&workload).is_none() {
-        return format!("the candidate's {} was deleted", workload.kind);
-    }
-    match context.router().map(Router::by) {
-        Some(By::Units) => "the candidate has no ready pod left".to_owned(),
-        Some(By::Route | By::Pods | By::Selector) | None => "the candidate has no ready endpoint left".to_owned(),
-    }
-}
-
 /// What is known of the step that a run stands on.
 struct Seen {
     converged: Converged,
@@ -206,7 +194,7 @@ fn left_alone(context: &Context<'_>, step: &Step, position: &Position) -> Option
     if ready > 0 || step.posture.candidate.is_none() || !relies_on_candidate(context, position) {
         return None;
     }
-    let why = format!("{}: {}", position.step, no_endpoint(context));
+    let why = format!("{}: {}", position.step, exposure::no_endpoint(context));
     let taken = exposure::was_taken(context, position.clock.exposed.unwrap_or(position.clock.entered));
     Some(if taken { Turn::unmeasured(format!("{why}: its pods were taken away")) } else { Turn::failed(why) })
 }
