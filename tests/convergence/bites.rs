@@ -11,7 +11,7 @@ use tidegate::manifest::desired::Layout;
 use tidegate::rules::Rule;
 
 /// The rules, and what is done instead.
-const RULES: [(Rule, &str, &str); 17] = [
+const RULES: [(Rule, &str, &str); 14] = [
     (Rule::Gates, "Gates", "steps are entered whatever their gates say"),
     (Rule::Checks, "Checks", "a check that fails takes nothing back"),
     (Rule::LowerAtOnce, "LowerAtOnce", "a rollback in a run waits until that has ended"),
@@ -23,9 +23,6 @@ const RULES: [(Rule, &str, &str); 17] = [
     (Rule::Swap, "Swap", "the record is pushed on top of whatever is there"),
     (Rule::Lease, "Lease", "who has led goes on, whoever holds the Lease"),
     (Rule::Gaps, "Gaps", "time in which nobody observed counts as soak"),
-    (Rule::SetBack, "SetBack", "what a clock that ran ahead has noted stays as it is"),
-    (Rule::GoodTime, "GoodTime", "a soak goes on while a pod is not ready"),
-    (Rule::Along, "Along", "what main changes directly takes the run back"),
     (Rule::Unread, "Unread", "what cannot be read is taken for what it was, or for absent"),
     (Rule::Expect, "Expect", "a write does not say which version it was planned on"),
     (Rule::Fence, "Fence", "a record is acted upon that is older than what live was written under"),
@@ -34,7 +31,7 @@ const RULES: [(Rule, &str, &str); 17] = [
 /// A kind of rollouts, a rule that is broken in worlds that have no others, and what is said of that.
 type Kind = (&'static str, fn(&Shape) -> bool, Rule, &'static str);
 
-const KINDS: [Kind; 19] = [
+const KINDS: [Kind; 18] = [
     ("names of each version", |shape| shape.layout == Layout::Versioned, Rule::RecordFirst, "live ≤ recorded"),
     ("names of each version", |shape| shape.layout == Layout::Versioned, Rule::Checks, "what fails is not promoted"),
     ("a DaemonSet", |shape| shape.router == Router::Daemon, Rule::Refused, "what was refused stays refused"),
@@ -48,12 +45,6 @@ const KINDS: [Kind; 19] = [
     ("a Service as the target", |shape| shape.leads.is_some(), Rule::RecordFirst, "live ≤ recorded"),
     ("a Service as the target", |shape| shape.leads.is_some(), Rule::Checks, "what fails is not promoted"),
     ("a Service as the target", |shape| shape.leads.is_some(), Rule::ShiftFirst, "stable is overwritten"),
-    (
-        "shares by pods",
-        |shape| shape.router == Router::Pods,
-        Rule::Share,
-        "by pods the share is one of pods that answer",
-    ),
     ("an autoscaler", |shape| shape.scaled, Rule::Ready, "weights name ready pods only"),
     ("Jobs before steps", Shape::is_tried_out, Rule::Gates, "no Job has succeeded"),
     ("Jobs before steps", Shape::is_tried_out, Rule::RecordFirst, "is made before Git has that a run waits"),

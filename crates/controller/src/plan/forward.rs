@@ -437,7 +437,7 @@ pub fn on_candidate(draft: &mut Draft<'_>, why: &str) {
     let marked = retreat::mark_seen(&context, &run).map(Turn::from_mark);
     let dead = || {
         (draft.unread.is_none() && exposure::ready(&context).candidate == 0)
-            .then(|| Turn::failed(format!("{why}; {}", no_endpoint(&context))))
+            .then(|| Turn::failed(format!("{why}; {}", exposure::no_endpoint(&context))))
     };
     if let Some(turn) = marked.or_else(|| back::asked_for(draft, &run, Superseding::Interrupts)).or_else(dead) {
         back::turn(draft, &run, turn);
