@@ -196,7 +196,6 @@ fn of_other_kinds() -> Vec<Reach> {
         let spec = format!("spec: {{secretName: aside, {spec}}}");
         of("Certificate", place, object("cert-manager.io/v1", "Certificate", "", &spec))
     };
-    let store = "spec: {dataFrom: [{sourceRef: {storeRef: {kind: ClusterSecretStore, name: vault}}, find: {}}]}";
     let record = "spec: {groups: [{name: a, rules: [{record: errors, expr: vector(0)}]}]}";
     let vault = "spec: {hashiCorpVault: {address: 'http://192.0.2.1', authentication: token}}";
     vec![
@@ -218,11 +217,6 @@ fn of_other_kinds() -> Vec<Reach> {
         ),
         certificate("spec issuerRef kind", "issuerRef: {kind: ClusterIssuer, name: internal}"),
         certificate("spec isCA", "isCA: true, issuerRef: {name: own}"),
-        of(
-            "ExternalSecret",
-            "spec ** secretStoreRef|storeRef kind",
-            object("external-secrets.io/v1", "ExternalSecret", "", store),
-        ),
         of(
             "PrometheusRule",
             "spec groups * rules * record",

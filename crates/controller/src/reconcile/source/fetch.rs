@@ -129,10 +129,10 @@ impl Source {
                 why.push_str(", or keep what is rolled out in a repository of its own");
             }
         }
-        // The same trouble is told in the same words, so that nothing is planned anew for it.
         if tries.is_some_and(|tries| tries < TRIES) {
             *away = Some(error);
         }
+        // The same trouble is told in the same words, so that nothing is planned anew for it.
         let why = known.filter(|_| tries.is_some()).map_or(why, |known| known.why);
         Some(Unbrought { tip, why, tries })
     }
