@@ -136,6 +136,10 @@ fn a_tenant_may_have_fewer_kinds_than_the_installation() {
     let told = text(&loaded);
     assert!(told.contains("tenant shop may have no objects of kind NetworkPolicy"), "{told}");
     assert!(!told.contains("kind \"CronJob\""), "{told}");
+    // A kind of that name in another group is another one.
+    let loaded = allowing(&narrowed("[projectcalico.org/NetworkPolicy]"), &[ROLE, "projectcalico.org/NetworkPolicy"]);
+    let told = text(&loaded);
+    assert!(!told.contains("of kind NetworkPolicy") && told.contains("kind \"CronJob\""), "{told}");
     // A tenant is given nothing that the installation has not.
     let beyond = narrowed("[a.example/Widget]");
     let mut beyond_it = beyond.clone();
@@ -152,19 +156,22 @@ fn what_grants_rights_grants_what_it_names_to_whom_the_namespace_has() {
     let role = |rules: &str| {
         format!("apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {{name: x}}\nrules: [{rules}]\n")
     };
-    let binding = |role: &str, subject: &str| {
+    let harmless = "{apiGroups: [''], resources: [configmaps], verbs: [get, list]}";
+    let alone = |role: &str, subject: &str| {
         format!(
             "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {{name: x}}\n\
              roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: {role}, name: x}}\nsubjects: [{subject}]\n"
         )
     };
+    let binding = |kind: &str, subject: &str| role(harmless) + "---\n" + &alone(kind, subject);
     let own = "{kind: ServiceAccount, name: x, namespace: shop}";
     for (text, wrong) in [
-        (role("{apiGroups: [''], resources: [configmaps], verbs: [get, list]}"), 0),
+        (role(harmless), 0),
         (role("{apiGroups: ['*'], resources: ['*'], verbs: ['*']}"), 3),
         (role("{apiGroups: [''], resources: [secrets], verbs: [get]}"), 1),
         (role("{apiGroups: [rbac.authorization.k8s.io], resources: [roles], verbs: [bind, escalate]}"), 3),
         (binding("Role", own), 0),
+        (alone("Role", own), 1),
         (binding("ClusterRole", own), 1),
         (binding("Role", "{kind: ServiceAccount, name: x, namespace: blog}"), 1),
         (binding("Role", "{kind: Group, apiGroup: rbac.authorization.k8s.io, name: 'system:authenticated'}"), 1),

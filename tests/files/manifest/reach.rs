@@ -192,6 +192,11 @@ fn of_other_kinds() -> Vec<Reach> {
         let text = object("monitoring.coreos.com/v1", kind, "", &format!("spec: {{{spec}}}"));
         of("ServiceMonitor PodMonitor", place, text)
     };
+    let certificate = |place, spec: &str| {
+        let spec = format!("spec: {{secretName: aside, {spec}}}");
+        of("Certificate", place, object("cert-manager.io/v1", "Certificate", "", &spec))
+    };
+    let record = "spec: {groups: [{name: a, rules: [{record: errors, expr: vector(0)}]}]}";
     let vault = "spec: {hashiCorpVault: {address: 'http://192.0.2.1', authentication: token}}";
     vec![
         claim("spec dataSourceRef namespace", "dataSourceRef: {kind: PersistentVolumeClaim, name: x, namespace: blog}"),
@@ -204,6 +209,19 @@ fn of_other_kinds() -> Vec<Reach> {
             "endpoints: [{port: http, bearerTokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token}]",
         ),
         monitor("spec ** proxyUrl", "PodMonitor", "podMetricsEndpoints: [{port: http, proxyUrl: 'http://192.0.2.1'}]"),
+        monitor("spec ** honorLabels", "ServiceMonitor", "endpoints: [{port: http, honorLabels: true}]"),
+        monitor(
+            "spec ** relabelings|metricRelabelings",
+            "PodMonitor",
+            "podMetricsEndpoints: [{port: http, relabelings: [{targetLabel: namespace, replacement: blog}]}]",
+        ),
+        certificate("spec issuerRef kind", "issuerRef: {kind: ClusterIssuer, name: internal}"),
+        certificate("spec isCA", "isCA: true, issuerRef: {name: own}"),
+        of(
+            "PrometheusRule",
+            "spec groups * rules * record",
+            object("monitoring.coreos.com/v1", "PrometheusRule", "", record),
+        ),
         of(
             "TriggerAuthentication",
             "spec podIdentity|awsSecretManager|azureKeyVault|gcpSecretManager|hashiCorpVault",

@@ -94,7 +94,7 @@ fn beside(name: &str) -> String {
         "apiVersion: gateway.solo.io/v1\nkind: RouteTable\nmetadata: {name: NAME}\n\
          spec: {routes: [{redirectAction: {pathRedirect: /}}]}\n",
         "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: NAME}\n\
-         spec: {podSelector: {matchLabels: {fence: NAME}}}\n",
+         spec: {policyTypes: [Ingress], podSelector: {matchLabels: {fence: NAME}}}\n",
         "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: NAME}\nspec: {replicas: 0, serviceName: NAME, \
          selector: {matchLabels: {set: NAME}}, template: {metadata: {labels: {set: NAME}}, \
          spec: {containers: [{name: main, image: \"example.test/set:1\"}]}}}\n",

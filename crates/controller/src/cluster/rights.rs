@@ -66,7 +66,7 @@ pub fn needed(instance: &InstanceName, home: &Namespace, caps: &Caps, projection
             } else {
                 READ
             };
-            add(Some(namespace), group(kind), kind.plural(), None, verbs);
+            add(Some(namespace), kind.group(), kind.plural(), None, verbs);
         }
         for other in caps.others().iter().filter_map(Other::of) {
             add(Some(namespace), other.group(), other.plural(), None, SETS);
@@ -97,12 +97,6 @@ pub fn to_copy(namespaces: &BTreeSet<Namespace>) -> Vec<Right> {
         Right { namespace, group: "", resource: Referent::Secret.plural(), name: None, verb }
     };
     namespaces.iter().flat_map(|namespace| ["create", "get"].map(|verb| right(namespace, verb))).collect()
-}
-
-/// The API group of a kind; empty for the core.
-#[must_use]
-pub fn group(kind: Kind) -> &'static str {
-    kind.api_version().split_once('/').map_or("", |(group, _)| group)
 }
 
 impl Right {

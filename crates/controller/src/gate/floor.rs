@@ -1,7 +1,7 @@
 //! What the policy asks of every plan of a tenant: floors that no rollout goes below.
 
 use super::approval;
-use crate::manifest::desired::{PhasePlan, Plan, Set, TargetKind};
+use crate::manifest::desired::{OnStableDown, PhasePlan, Plan, Set, TargetKind};
 use crate::manifest::ids::{CheckName, Percent};
 use crate::manifest::raw::{Floors, ImageName};
 use crate::record::text::plain;
@@ -57,6 +57,9 @@ pub fn below(plan: &Plan, set: Option<&Set>, floors: &Floors) -> Vec<String> {
         if let Some(least) = soak.filter(|least| phase.soak < *least) {
             found.push(format!("phase {} soaks {}, and the policy asks for {least}", phase.name, phase.soak));
         }
+    }
+    if let Some(least) = soak.filter(|_| plan.on_stable_down == OnStableDown::Promote) {
+        found.push(format!("onStableDown: promote ends soaks early, and the policy asks for {least}: say wait"));
     }
     found.extend(tagged(plan, set, *images));
     found

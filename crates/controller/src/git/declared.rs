@@ -88,7 +88,9 @@ pub(super) fn read(
     let is_outside = |path: &RepoPath| !directories.iter().any(|directory| path.is_within(directory));
     let placed = |path: &RepoPath| (path.clone(), place(repository, root, path));
     let places: Vec<(RepoPath, Place)> = directories.iter().map(placed).collect();
-    let beside: Vec<(RepoPath, Place)> = sought.files.iter().filter(|path| is_outside(path)).map(placed).collect();
+    // Of those in the directories only what is above them can keep them from being seen.
+    let unlisted = |(path, found): &(RepoPath, Place)| is_outside(path) || found.is_err();
+    let beside: Vec<(RepoPath, Place)> = sought.files.iter().map(placed).filter(unlisted).collect();
     let ids = Ids::of(root, tree::entry(root, &policy_path())?.as_ref(), sought, [&places, &beside]);
     if known.is_some_and(|known| known.id == ids.whole || (!ids.needs_whole && known.id == ids.parts)) {
         return Ok(None);
@@ -165,9 +167,9 @@ fn of_tenants(
     let mut files = Files::new();
     for (path, tree) in trees.into_iter().filter(|(path, _)| !refused.contains_key(path)) {
         let mut read = tree::read_manifests(repository, &tree, &format!("{path}/"), limits)?;
-        // Names of other files only say what they are not: of too many they are forgotten.
+        // Names of other files only say what they are not: of too many they are forgotten. What cannot be read may be more.
         if files.len() + read.len() > limits.entries {
-            read.retain(|path, _| is_manifest(path.file_name()));
+            read.retain(|path, entry| is_manifest(path.file_name()) || !matches!(entry, Entry::Unread { .. }));
         }
         files.extend(read);
     }

@@ -281,11 +281,7 @@ fn told_apart(
     const OF_THE_CORE: [&str; 3] = ["LimitRange", "PersistentVolumeClaim", "ResourceQuota"];
     let (mut kinds, mut others) = (BTreeSet::new(), BTreeSet::new());
     for name in names {
-        let known = Kind::ALL.iter().copied().find(|kind| {
-            let group = kind.api_version().rsplit_once('/').map_or("", |(group, _)| group);
-            kind.as_str() == name.kind() && (name.group().is_empty() || name.group() == group)
-        });
-        match known {
+        match Kind::named(&name) {
             Some(known) if known.is_of_sets() || known == Kind::Job => drop(kinds.insert(known)),
             None if is_never(&name) => {
                 let what = format!("objects of kind {name} are never managed");

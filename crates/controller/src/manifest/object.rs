@@ -1,7 +1,7 @@
 //! Kubernetes objects as plain values, and the closed list of kinds that tidegate reads or writes.
 
 use super::ids::{InvalidId, Namespace, ObjectName};
-use super::other::Other;
+use super::other::{GroupKind, Other};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -277,6 +277,20 @@ impl Kind {
     #[must_use]
     pub fn is_other(self) -> bool {
         matches!(self, Self::Other(_))
+    }
+
+    /// The API group; empty for the core.
+    #[must_use]
+    pub fn group(self) -> &'static str {
+        self.api_version().split_once('/').map_or("", |(group, _)| group)
+    }
+
+    /// The kind that tidegate knows by that name, which may leave out the group; `None` where it is known by its names alone.
+    #[must_use]
+    pub fn named(name: &GroupKind) -> Option<Self> {
+        let is =
+            |kind: &Self| kind.as_str() == name.kind() && (name.group().is_empty() || name.group() == kind.group());
+        Self::ALL.iter().copied().find(is)
     }
 
     /// Whether its objects may stand in a set, where operations allows them.

@@ -44,8 +44,13 @@ static NOTHING: Names = names("tidegate.io/none", "Nothing", "nothing");
 
 /// How many more are remembered: those that operations has named, in versions that people write.
 const MOST: usize = 10_000;
-/// How many versions of each are remembered.
-const VERSIONS: usize = 20;
+/// Whether that is a version as Kubernetes writes them, of which there are few: `v1`, `v1beta2`. So nobody takes all places of a kind.
+fn is_version(text: &str) -> bool {
+    let number = |text: &str| (1..=2).contains(&text.len()) && text.bytes().all(|c| c.is_ascii_digit());
+    let Some(rest) = text.strip_prefix('v') else { return false };
+    let parts = ["alpha", "beta"].iter().find_map(|stage| rest.split_once(stage));
+    parts.map_or_else(|| number(rest), |(major, minor)| number(major) && number(minor))
+}
 
 /// A kind that is known by its names alone.
 #[derive(Debug, Clone, Copy)]
@@ -70,9 +75,7 @@ impl Other {
         }
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         GroupKind::new(group, kind).filter(|_| group != "tidegate.io")?;
-        let is_version =
-            |text: &str| text.len() <= 16 && text.bytes().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
-        if !version.starts_with('v') || !is_version(version) {
+        if !is_version(version) {
             return None;
         }
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -85,9 +88,7 @@ impl Other {
             None => Cow::Owned(guessed(kind)),
         };
         let names = Names { api_version: key.0.clone().into(), kind: key.1.clone().into(), plural };
-        let versions = known.values().filter(|other| other.is(group, kind)).count();
-        (known.len() < MOST && versions < VERSIONS)
-            .then(|| *known.entry(key).or_insert(Self(Box::leak(Box::new(names)))))
+        (known.len() < MOST).then(|| *known.entry(key).or_insert(Self(Box::leak(Box::new(names)))))
     }
 
     /// The kind in a version of its group that is as good as any other.

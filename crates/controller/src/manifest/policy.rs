@@ -64,15 +64,14 @@ impl Tenant {
         if let Kind::Other(other) = kind {
             return self.allows_other(&other.into());
         }
-        let is_known = |one: &GroupKind| Kind::ALL.iter().any(|kind| kind.as_str() == one.kind());
-        !self.kinds.iter().any(is_known) || self.kinds.iter().any(|one| one.kind() == kind.as_str())
+        let mut known = self.kinds.iter().filter_map(Kind::named).peekable();
+        known.peek().is_none() || known.any(|one| one == kind)
     }
 
     /// The same of a kind that is known by its names alone.
     #[must_use]
     pub fn allows_other(&self, kind: &GroupKind) -> bool {
-        let is_other = |one: &GroupKind| Kind::ALL.iter().all(|kind| kind.as_str() != one.kind());
-        !self.kinds.iter().any(is_other) || self.kinds.contains(kind)
+        self.kinds.iter().all(|one| Kind::named(one).is_some()) || self.kinds.contains(kind)
     }
 
     /// What proves a word, on a Git host with reviews as it is; none where whoever may write may decide.

@@ -21,6 +21,13 @@ pub(super) fn check(case: &Case<'_>) -> Vec<Diagnostic> {
         let expected = "at least one; take the rollout's file off main to let go of all of them";
         found.push(case.error("/spec/manifests", Code::TargetMissing, found_there, expected));
     }
+    // Who leads requests anywhere would lead all of them at once.
+    let leads = [Kind::Service, Kind::DestinationRule];
+    let leads = |kind: &Kind| leads.contains(kind) || Kind::ROUTES.contains(kind);
+    for item in case.items.values().filter(|item| leads(&item.object.reference().kind)) {
+        let what = format!("{} leads requests, and nobody would try out where", item.object.reference());
+        found.push(item.error("/kind", Code::TargetMissing, what, "a rollout whose target it leads to, or is"));
+    }
     for item in case.items.values().filter(|item| Kind::WORKLOADS.contains(&item.object.reference().kind)) {
         let what = format!("{} makes pods, and nobody would try them out", item.object.reference());
         found.push(item.error("/kind", Code::TargetMissing, what, "a rollout of its own, whose target it is"));

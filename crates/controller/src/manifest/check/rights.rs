@@ -40,6 +40,14 @@ pub(super) fn check(case: &Case<'_>) -> Vec<Diagnostic> {
         if let Some(role) = item.node.at("/roleRef/kind").filter(|role| role.text() != Some("Role")) {
             refuse(role, "a role of the whole cluster", "kind: Role, of the namespace");
         }
+        // By one of tidegate's own a binding would hand out all that tidegate may.
+        let is_of_the_set = |name: &Node| {
+            let mut others = case.items.values().map(|other| other.object.reference());
+            others.any(|other| other.kind.as_str() == "Role" && Some(other.name.as_str()) == name.text())
+        };
+        if let Some(name) = item.node.at("/roleRef/name").filter(|name| !is_of_the_set(name)) {
+            refuse(name, "a role that is not among these manifests", "the name of a Role of the same set");
+        }
         for subject in item.node.at("/subjects").map(Node::items).unwrap_or_default() {
             let text = |field| subject.get(field).and_then(Node::text);
             let is_here = text("namespace") == Some(case.namespace.as_str());

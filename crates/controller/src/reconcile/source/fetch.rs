@@ -17,19 +17,23 @@ pub(super) struct Unfetched {
     past: bool,
 }
 
+/// How often in a row a tip has to stay away until that is its own trouble. Until then it is Git's: nothing is said of main, and no step is
+/// entered that a word which has just been pushed may stop.
+const TRIES: u8 = 4;
+
 /// A tip that could not be fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Unbrought {
     tip: CommitId,
     why: String,
-    /// Whether it may come later, with nothing changed.
-    later: bool,
+    /// How often it was tried where it may come later, with nothing changed; none where it cannot.
+    tries: Option<u8>,
 }
 
 impl Unfetched {
     /// Whether some of it may come later, though nothing moves.
     pub(super) fn may_come(&self) -> bool {
-        self.past || [&self.main, &self.decisions].into_iter().flatten().any(|it| it.later)
+        self.past || [&self.main, &self.decisions].into_iter().flatten().any(|it| it.tries.is_some())
     }
 }
 
@@ -82,44 +86,55 @@ impl Source {
         if let Some(tip) = moved(&tips.state, before.state) {
             self.bring(&state, &tip).await?;
         }
-        let known = std::mem::take(&mut self.unfetched);
+        let (known, mut away) = (std::mem::take(&mut self.unfetched), None);
         let decided = moved(&tips.decisions, before.decisions);
         self.unfetched.decisions =
-            self.try_bring(&decisions, &tips.decisions, decided.is_some(), known.decisions).await;
+            self.try_bring(&decisions, &tips.decisions, decided.is_some(), known.decisions, &mut away).await;
         let has_moved = moved(&tips.main, before.main).is_some();
-        self.unfetched.main = self.try_bring(&main, &tips.main, has_moved, known.main).await;
+        self.unfetched.main = self.try_bring(&main, &tips.main, has_moved, known.main, &mut away).await;
         if has_moved && self.unfetched.main.is_none() && self.unfetched.decisions.is_some() {
             // It may have begun where main is, most of whose content is there now.
-            self.unfetched.decisions = self.try_bring(&decisions, &tips.decisions, true, None).await;
+            self.unfetched.decisions = self.try_bring(&decisions, &tips.decisions, true, None, &mut away).await;
+        }
+        if let Some(error) = away {
+            return Err(error);
         }
         self.lost = false;
         Ok(())
     }
 
-    /// Fetches a tip that has moved, or could not be fetched before and may come now; why it does not come.
+    /// Fetches a tip that has moved, or could not be fetched before and may come now; why it does not come. At first it may be that Git is
+    /// `away`.
     async fn try_bring(
         &self,
         name: &RefName,
         tip: &Option<CommitId>,
         has_moved: bool,
         known: Option<Unbrought>,
+        away: &mut Option<GitError>,
     ) -> Option<Unbrought> {
         let tip = tip.clone()?;
         let known = known.filter(|known| known.tip == tip);
-        if known.as_ref().map_or(!has_moved, |known| !known.later) {
+        if known.as_ref().map_or(!has_moved, |known| known.tries.is_none()) {
             return known;
         }
         let error = self.bring(name, &tip).await.err()?;
         tracing::warn!(%error, "{} cannot be fetched", name.short());
-        let (mut why, later) = (error.to_string(), !error.is_of_content());
+        let mut why = error.to_string();
+        let before = known.as_ref().and_then(|known| known.tries).unwrap_or(0);
+        let tries = (!error.is_of_content()).then(|| TRIES.min(before + 1));
         if let GitError::Limit { .. } = error {
             why.push_str(&format!(": take what is large out of {}", name.short()));
             if *name == self.branches.main {
                 why.push_str(", or keep what is rolled out in a repository of its own");
             }
         }
+        if tries.is_some_and(|tries| tries < TRIES) {
+            *away = Some(error);
+        }
         // The same trouble is told in the same words, so that nothing is planned anew for it.
-        Some(known.filter(|_| later).unwrap_or(Unbrought { tip, why, later }))
+        let why = known.filter(|_| tries.is_some()).map_or(why, |known| known.why);
+        Some(Unbrought { tip, why, tries })
     }
 
     async fn bring(&self, name: &RefName, tip: &CommitId) -> Result<(), GitError> {

@@ -79,6 +79,27 @@ async fn a_rollout_is_not_gone_because_its_directory_lies_in_another_repository_
 }
 
 #[tokio::test]
+async fn nor_because_a_directory_below_its_tenants_became_another_repository_or_a_link() {
+    for mode in [FileMode::Commit, FileMode::Link] {
+        let (world, mut source) = recorded(|_| {}).await;
+        tree(&world, |origin, main| {
+            let below = |tree: &Tree<'_>, name| origin.find_tree(tree.get_name(name).unwrap().id()).unwrap();
+            let [link, other] = [origin.blob(b"elsewhere").unwrap(), Oid::from_str(&"1".repeat(40)).unwrap()];
+            let (teams, mut id) = (below(main, "teams"), if mode == FileMode::Link { link } else { other });
+            let levels = [("b", mode, Some(below(&teams, "shop"))), ("shop", FileMode::Tree, Some(teams))];
+            for (name, mode, above) in levels.into_iter().chain([("teams", FileMode::Tree, Some(main.clone()))]) {
+                let mut tree = origin.treebuilder(above.as_ref()).unwrap();
+                tree.insert(name, id, mode.into()).unwrap();
+                id = tree.write().unwrap();
+            }
+            id
+        });
+        let why = seen(&mut source).await;
+        assert!(why.starts_with("rejected: ") && why.contains("teams/shop/b"), "{why}");
+    }
+}
+
+#[tokio::test]
 async fn attack_103_no_rollout_of_any_namespace_is_gone_while_a_directory_is_not_read() {
     let (world, mut source) = recorded(|config| config.limits.entries = 20).await;
     let crowd: Vec<String> = (0..21).map(|n| format!("libs/{n}.txt")).collect();

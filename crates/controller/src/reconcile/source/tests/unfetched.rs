@@ -21,11 +21,19 @@ fn fail(fates: &Fates, next: &[bool]) {
     *fates.lock().unwrap() = next.iter().copied().collect();
 }
 
+/// Whoever fails for the first times, Git is away.
+async fn away(source: &mut Source, fates: &Fates) {
+    fail(fates, &[true; 4]);
+    for _ in 0..3 {
+        assert!(matches!(source.look_up(None).await, Poll::Unreachable(_)));
+    }
+}
+
 #[tokio::test]
 async fn attack_115_a_main_that_does_not_come_is_unreadable_and_tried_again() {
     let (world, fates) = (World::new().await, Fates::default());
     let mut source = failing(&world, &fates);
-    fail(&fates, &[true]);
+    away(&mut source, &fates).await;
     let view = moved(&mut source, None).await;
     assert_eq!(view.git, Git::Fresh);
     assert!(desired(&view, "a").starts_with("unreadable: "), "{}", desired(&view, "a"));
@@ -44,7 +52,7 @@ async fn attack_115_a_main_that_does_not_come_is_unreadable_and_tried_again() {
     assert!(matches!(source.look_up(None).await, Poll::Unchanged));
     // Another tip, another time.
     world.commit("main", &[("teams/shop/a/app.yaml", Some(&manifest("a", "a:2")))]).await;
-    fail(&fates, &[true]);
+    away(&mut source, &fates).await;
     assert!(desired(&*moved(&mut source, None).await, "a").starts_with("unreadable: "));
     assert_eq!(desired(&*moved(&mut source, None).await, "a"), "wanted 12");
 }
@@ -55,7 +63,7 @@ async fn decisions_that_do_not_come_are_unread_and_tried_again() {
     let mut source = failing(&world, &fates);
     moved(&mut source, None).await;
     world.commit(DECISIONS, &[("shop/a/x.yaml", Some("x"))]).await;
-    fail(&fates, &[true]);
+    away(&mut source, &fates).await;
     let view = moved(&mut source, None).await;
     assert!(view.decisions.unreadable(&id("a")).is_some());
     assert_eq!((desired(&view, "a").as_str(), &view.git), ("wanted 12", &Git::Fresh));
