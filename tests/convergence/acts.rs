@@ -8,7 +8,7 @@ use crate::promise::live::Write;
 use crate::promise::{Event, Nanos, Violation, Watched, What};
 use serde_json::Value;
 use std::sync::Arc;
-use tidegate::manifest::desired::{self, Layout};
+use tidegate::manifest::desired::{self, Layout, UnitKind};
 use tidegate::record::posture::{Naming, Versions};
 use tidegate::record::state::RolloutState;
 
@@ -64,8 +64,8 @@ impl Act {
             Router::Table => desired::Router::Gloo { route_table: name.parse().unwrap(), service },
             Router::Mesh => desired::Router::Istio { virtual_service: name.parse().unwrap(), service },
             Router::Ingress => desired::Router::Nginx { ingress: name.parse().unwrap(), service },
-            Router::Set => desired::Router::Partition,
-            Router::Daemon => desired::Router::OnDelete,
+            Router::Set => desired::Router::Units(UnitKind::StatefulSet),
+            Router::Daemon => desired::Router::Units(UnitKind::DaemonSet),
             Router::Pods => desired::Router::Replicas { service },
             Router::Service => desired::Router::Service { service },
         };

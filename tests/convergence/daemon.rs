@@ -23,18 +23,19 @@ pub(crate) struct Asked {
 
 impl Pods {
     /// Looks at them once more: those whose end was asked for meanwhile, while their set was so.
-    pub(crate) fn look(&mut self, world: &World, app: &str, set: Option<&Arc<Value>>) -> Vec<Asked> {
+    pub(crate) fn look(&mut self, world: &World, app: &str, set: Option<&Arc<Value>>, pace: usize) -> Vec<Asked> {
         let all = world.list(Resource::of_kind("v1", "Pod").unwrap(), "shop");
         let own = all.filter(|pod| pod["metadata"]["labels"]["app"] == *app);
         let now = own.map(|pod| (text(&pod["metadata"]["name"]).to_owned(), Arc::clone(pod))).collect();
         let before = std::mem::replace(&mut self.0, now);
         let asked = before.into_iter().filter(|(name, pod)| !ends(pod) && self.0.get(name).is_none_or(|pod| ends(pod)));
         let asked: Vec<_> = asked.collect();
-        asked.into_iter().map(|(name, pod)| Asked { wrong: self.out_of_order(&pod, set), name }).collect()
+        asked.into_iter().map(|(name, pod)| Asked { wrong: self.out_of_order(&pod, set, pace), name }).collect()
     }
 
-    /// Forward the first node comes first, and back the last one. Of pods that are not ready the nodes may be down.
-    fn out_of_order(&self, pod: &Value, set: Option<&Arc<Value>>) -> Option<String> {
+    /// Forward the first node comes first, and back the last one; those that go at the same time in any order. Of pods that are not ready
+    /// the nodes may be down.
+    fn out_of_order(&self, pod: &Value, set: Option<&Arc<Value>>, pace: usize) -> Option<String> {
         let set = set?;
         let of_the_template = |pod: &Value| label(pod) == label(&set["spec"]["template"]);
         let others = self.0.values().filter(|pod| !ends(pod) && is_ready(pod));
@@ -42,10 +43,11 @@ impl Pods {
         if of_the_template(pod) {
             return None;
         }
-        let skipped = others.filter(|other| !of_the_template(other)).find(|other| {
+        let mut skipped = others.filter(|other| !of_the_template(other)).filter(|other| {
             let (other, own) = (node(other), node(pod));
             if forward { other < own } else { other > own }
-        })?;
+        });
+        let skipped = skipped.nth(pace - 1)?;
         Some(format!("the pod on {} is made anew before that on {}", node(pod), node(skipped)))
     }
 
@@ -59,8 +61,9 @@ impl Pods {
         let split = &record.clusters.values().next()?.posture.split;
         let opened = !is_known(record, &set["spec"]["template"]);
         let coming = self.0.values().filter(|pod| opened && ends(pod) && is_known(record, pod)).count();
-        let (new, most) = (self.count_new(record) + coming, pods_of(split.weight.get().into()));
-        (new > most).then(|| format!("{new} pods are new, weight {} is {most}", split.weight))
+        let counted = usize::try_from(split.units.count.max(split.units.done)).unwrap();
+        let (new, most) = (self.count_new(record) + coming, pods_of(split.weight.get().into()).max(counted));
+        (new > most).then(|| format!("{new} pods are new, weight {} and {:?} are {most}", split.weight, split.units))
     }
 }
 

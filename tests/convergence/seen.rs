@@ -118,7 +118,7 @@ impl Seen {
     /// Looks at the pods of a DaemonSet.
     pub(crate) fn look_at_pods(&mut self, world: &World) -> Vec<Asked> {
         let set = self.stable().cloned();
-        self.daemons.look(world, self.part.shape.name, set.as_ref())
+        self.daemons.look(world, self.part.shape.name, set.as_ref(), self.part.shape.pace())
     }
 
     /// What pods of a DaemonSet are beyond the record.

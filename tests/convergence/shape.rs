@@ -200,6 +200,10 @@ impl Shape {
         let checks = self.checks(tag);
         let phases: String = phases.iter().map(|phase| phase.text(name)).collect();
         let before = if *approved_promotion { "before: {approval: pullRequest}, " } else { "" };
+        let pace = match self.pace() {
+            1 => String::new(),
+            pace => format!("  rollingUpdate: {{maxUnavailable: {pace}}}\n"),
+        };
         let hooks = if *hook { "  hooks: {chat: {webhook: {provider: tester}}}\n" } else { "" };
         let more = match (suspend, broken) {
             (true, _) => "  suspend: true\n",
@@ -213,7 +217,7 @@ metadata: {{name: {name}, namespace: shop}}
 spec:
   manifests: [{name}.yaml]
   target: {{kind: {kind}, name: {own}{layout}}}
-{traffic}  phases:
+{traffic}{pace}  phases:
 {phases}  promotion: {{{before}bake: {bake}s}}
 {checks}{hooks}  onFailure: {{revert: none}}
   progressDeadline: 60s
@@ -260,6 +264,11 @@ spec:
         self.router != Router::Daemon && self.leads.is_none() && !held_back
     }
 
+    /// How many pods of a workload that both versions share may be away at a time.
+    pub(crate) fn pace(&self) -> usize {
+        if self.router.is_shared() && self.compared { 2 } else { 1 }
+    }
+
     /// Whether a webhook has a say before some phase.
     pub(crate) fn is_asked_about(&self) -> bool {
         self.phases.iter().any(|phase| phase.webhook)
@@ -297,7 +306,10 @@ spec: {{{leads}, ports: [{{port: 80, targetPort: 8080}}]}}
         let (size, slow) = match self.router {
             // On each node one; where a pod takes its time, more can happen meanwhile.
             Router::Daemon => (String::new(), "\n      annotations: {testbed/ready-after: 2s, testbed/ends-after: 1s}"),
-            Router::Set => (format!("\n  replicas: {replicas}\n  serviceName: {name}"), ""),
+            Router::Set => {
+                let together = if self.pace() > 1 { "\n  podManagementPolicy: Parallel" } else { "" };
+                (format!("\n  replicas: {replicas}\n  serviceName: {name}{together}"), "")
+            }
             _ if self.scaled => (String::new(), ""),
             _ => (format!("\n  replicas: {replicas}"), ""),
         };

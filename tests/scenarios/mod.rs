@@ -125,6 +125,7 @@ scenarios! {
     concurrency
     config_map
     daemon
+    daemon_at_a_pace
     daemon_by_hand
     daemon_compared
     daemon_fails
@@ -285,6 +286,7 @@ scenarios! {
     state_branch_is_gone_with_its_lease
     state_branch_is_put_back
     stateful
+    stateful_at_a_pace
     stateful_compared
     stateful_fails
     stateful_git_away

@@ -29,7 +29,7 @@ fn a_daemon_set_is_exposed_by_its_own_pods() {
     let loaded = daemon().load();
     let rollout = loaded.rollouts[&"shop/worker".parse().unwrap()].as_ref().unwrap();
     assert_eq!(rollout.plan.target.kind, TargetKind::DaemonSet);
-    assert_eq!(rollout.plan.traffic.as_ref().map(|traffic| traffic.router.by()), Some(By::Partition));
+    assert_eq!(rollout.plan.traffic.as_ref().map(|traffic| traffic.router.by()), Some(By::Units));
     assert_eq!(loaded.warnings, []);
 }
 
@@ -70,4 +70,46 @@ fn each_mistake_tells_its_line_and_how_to_mend_it() {
     tree.edit(WORKER, "expose: {weight: 25}", "expose: {weight: 10, mirror: 10}");
     tree.append(WORKER_SET, &scaler("DaemonSet"));
     insta::assert_snapshot!(report(&tree.load(), Output::Text, Colour::Never).text);
+}
+
+/// Each value of `rollingUpdate.maxUnavailable` or of `units`, and what is told of it.
+#[test]
+fn a_pace_that_is_none_tells_its_line_and_what_is_allowed() {
+    let mut told = String::new();
+    let paced = |value: &str| {
+        let mut tree = daemon();
+        tree.edit(WORKER, "  phases:", &format!("  rollingUpdate: {{maxUnavailable: {value}}}\n  phases:"));
+        tree
+    };
+    for value in ["0", "-1", "\"0%\"", "150%", "\"2\"", "1.5", "200000", "25 %", "[1]"] {
+        told += &report(&paced(value).load(), Output::Text, Colour::Never).text;
+    }
+    for value in ["1", "7", "25%", "100%"] {
+        assert_eq!(codes(&paced(value).load(), "shop/worker"), [], "{value}");
+    }
+    for value in ["units: 0", "units: 2, preview: fullSize"] {
+        let tree = daemon().edit(WORKER, "expose: {weight: 25}", &format!("expose: {{{value}}}")).load();
+        told += &report(&tree, Output::Text, Colour::Never).text;
+    }
+    let down = "expose: {units: 1}";
+    let down = format!("expose: {{units: 3}}\n    - name: fewer\n      {down}");
+    told += &report(&daemon().edit(WORKER, "expose: {weight: 25}", &down).load(), Output::Text, Colour::Never).text;
+    insta::assert_snapshot!(told);
+}
+
+#[test]
+fn a_deployment_has_no_units() {
+    let mut tree = Tree::example();
+    tree.edit(WORKER, "  phases:", "  rollingUpdate: {maxUnavailable: 2}\n  phases:");
+    assert_eq!(codes(&tree.load(), "shop/worker"), [Code::Conflict]);
+    let mut tree = Tree::example();
+    tree.edit(WORKER, "expose: {weight: 25}", "expose: {weight: 25, units: 1}");
+    assert_eq!(codes(&tree.load(), "shop/worker"), [Code::RouterLimit]);
+}
+
+#[test]
+fn one_pod_is_exposed_however_many_there_are() {
+    for expose in ["{units: 1}", "{units: 1, weight: 25}"] {
+        assert_eq!(codes(&daemon().edit(WORKER, "{weight: 25}", expose).load(), "shop/worker"), [], "{expose}");
+    }
 }

@@ -25,7 +25,7 @@ fn a_stateful_set_is_exposed_by_its_own_pods() {
     let loaded = stateful().load();
     let rollout = loaded.rollouts[&"shop/worker".parse().unwrap()].as_ref().unwrap();
     assert_eq!(rollout.plan.target.kind, TargetKind::StatefulSet);
-    assert_eq!(rollout.plan.traffic.as_ref().map(|traffic| traffic.router.by()), Some(By::Partition));
+    assert_eq!(rollout.plan.traffic.as_ref().map(|traffic| traffic.router.by()), Some(By::Units));
     assert_eq!(loaded.warnings, []);
 }
 
@@ -51,6 +51,13 @@ fn what_it_cannot_do_is_refused() {
         ),
         (WORKER_SET, "kind: StatefulSet", "kind: Deployment", Code::TargetMissing),
     ];
+    let several = "  rollingUpdate: {maxUnavailable: 50%}\n  phases:";
+    let ordered = codes(&stateful().edit(WORKER, "  phases:", several).load(), "shop/worker");
+    assert_eq!(ordered, [Code::Conflict], "Kubernetes makes one after the other");
+    let mut parallel = stateful();
+    parallel.edit(WORKER, "  phases:", several);
+    parallel.edit(WORKER_SET, "replicas: 4", "replicas: 4\n  podManagementPolicy: Parallel");
+    assert_eq!(codes(&parallel.load(), "shop/worker"), []);
     for (path, from, to, code) in table {
         let found = codes(&stateful().edit(path, from, to).load(), "shop/worker");
         assert!(found.contains(&code), "{to}: {found:?}");
@@ -63,6 +70,8 @@ fn what_it_cannot_do_is_refused() {
             "replicas: 4\n  podManagementPolicy: Parallel\n  ordinals: {start: 3}\n  minReadySeconds: 5",
         ),
         (WORKER, weight, "expose: {weights: [25, 30]}"),
+        (WORKER, weight, "expose: {units: 1}"),
+        (WORKER, "  phases:", "  rollingUpdate: {maxUnavailable: 25%}\n  phases:"),
     ];
     for (path, from, to) in fine {
         assert_eq!(codes(&stateful().edit(path, from, to).load(), "shop/worker"), [], "{to}");

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, DeleteParams, ObjectMeta, PostParams};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use tidegate::manifest::desired::Router;
+use tidegate::manifest::desired::{Router, UnitKind};
 use tidegate::plan::report::Reason;
 use tidegate::record::state::Rest;
 
@@ -98,7 +98,7 @@ async fn pods_become_new_node_by_node_and_one_that_does_not_start_comes_back_as_
     }
     release(&world, 1, GOOD);
     let id = format!("{}/web", world.space.name);
-    world.watch(&id, Some(Router::OnDelete));
+    world.watch(&id, Some(Router::Units(UnitKind::DaemonSet)));
     world.start();
     world.until_steady(Rest::Initialized).await;
     a_pod_that_does_not_start_comes_back_as_it_was(&mut world).await;

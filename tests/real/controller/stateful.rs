@@ -5,7 +5,7 @@ use crate::support::audit::{Mark, Request};
 use crate::support::cluster::Bed;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use tidegate::manifest::desired::Router;
+use tidegate::manifest::desired::{Router, UnitKind};
 use tidegate::plan::report::Reason;
 use tidegate::record::state::{Phase, Rest, RolloutState};
 
@@ -96,7 +96,7 @@ async fn pods_become_new_as_the_record_says_and_one_that_does_not_start_is_taken
     let mut world = World::empty(Held::Shared(Bed::shared().await), "stateful").await;
     release(&world, "web", 1, GOOD);
     let id = format!("{}/web", world.space.name);
-    world.watch(&id, Some(Router::Partition));
+    world.watch(&id, Some(Router::Units(UnitKind::StatefulSet)));
     world.start();
     world.until_steady(Rest::Initialized).await;
     a_pod_that_does_not_start_is_taken_away_when_its_version_goes_back(&mut world).await;

@@ -3,7 +3,7 @@
 use super::{Watched, routes};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use tidegate::manifest::desired::{HeaderMatch, HeaderValue, Router};
+use tidegate::manifest::desired::{HeaderMatch, HeaderValue, Router, UnitKind};
 use tidegate::manifest::ids::{ObjectName, Percent};
 use tidegate::manifest::object::PODS;
 use tidegate::record::posture::Split;
@@ -134,9 +134,13 @@ impl Live {
         let service = watched.router.as_ref().and_then(|r| r.service()).map(ObjectName::as_str);
         match (resource, watched.router.as_ref()) {
             ("deployments", _) if name == self.stable || name == self.candidate => Some(Part::Deployment),
-            ("statefulsets", Some(Router::Partition)) if name == self.stable => Some(Part::StatefulSet),
-            ("daemonsets", Some(Router::OnDelete)) if name == self.stable => Some(Part::DaemonSet),
-            ("pods", Some(Router::OnDelete)) if name.starts_with(&format!("{}-", self.stable)) => Some(Part::Pod),
+            ("statefulsets", Some(Router::Units(UnitKind::StatefulSet))) if name == self.stable => {
+                Some(Part::StatefulSet)
+            }
+            ("daemonsets", Some(Router::Units(UnitKind::DaemonSet))) if name == self.stable => Some(Part::DaemonSet),
+            ("pods", Some(Router::Units(UnitKind::DaemonSet))) if name.starts_with(&format!("{}-", self.stable)) => {
+                Some(Part::Pod)
+            }
             ("services", Some(_)) if Some(name) == service || Some(name) == watched.copy().as_deref() => {
                 Some(Part::Service)
             }
@@ -211,8 +215,8 @@ impl Live {
                 let canary = watched.copy().unwrap_or_default();
                 reach(format!("{kind} {route}"), held, route_split(&held.spec, name.as_str(), &canary))
             }
-            Router::Partition => self.reach_by_partition(),
-            Router::OnDelete => self.reach_by_deletion(),
+            Router::Units(UnitKind::StatefulSet) => self.reach_by_partition(),
+            Router::Units(UnitKind::DaemonSet) => self.reach_by_deletion(),
             Router::Istio { virtual_service, service: name } => {
                 let route = self.find(Part::Route, virtual_service.as_str())?;
                 let split = routes::virtual_service(&route.spec, name.as_str());

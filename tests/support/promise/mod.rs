@@ -13,9 +13,9 @@ mod routes;
 use live::Live;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use tidegate::manifest::desired::{HeaderMatch, HeaderValue, Router};
+use tidegate::manifest::desired::{HeaderMatch, HeaderValue, Router, UnitKind};
 use tidegate::manifest::ids::{ClusterName, ObjectName, Percent, RolloutId, SetId};
-use tidegate::record::posture::{Posture, Split};
+use tidegate::record::posture::{Posture, Split, Units};
 use tidegate::record::state::{ClusterState, RoleName, RolloutState};
 
 /// One rollout whose promise is checked.
@@ -236,10 +236,11 @@ impl Instant<'_> {
             | Router::IngressRoute { .. }
             | Router::Contour { .. }
             | Router::Gloo { .. } => describe(&ceiling),
-            router @ (Router::Partition | Router::OnDelete) => {
+            Router::Units(of) => {
                 let limit = self.posture().map_or_else(Split::stable, |posture| posture.split.clone());
-                let at_rest = *router == Router::Partition && self.shared_is_stable();
-                if at_rest || reach.split.within(&limit) {
+                let at_rest = *of == UnitKind::StatefulSet && self.shared_is_stable();
+                let counted = reach.pods <= limit.units.count.max(limit.units.done);
+                if at_rest || counted || reach.split.within(&limit) {
                     return None;
                 }
                 describe(&limit)
@@ -339,7 +340,7 @@ impl Instant<'_> {
 
     fn count(&self, checked: &mut Checked) {
         checked.most_pods = checked.most_pods.max(self.live.candidate_pods());
-        let at_rest = self.watched.router == Some(Router::Partition) && self.shared_is_stable();
+        let at_rest = self.watched.router == Some(Router::Units(UnitKind::StatefulSet)) && self.shared_is_stable();
         if let Some(reach) = self.live.reach(self.watched).filter(|_| !at_rest) {
             checked.highest_weight = checked.highest_weight.max(reach.split.weight);
         }
@@ -358,6 +359,7 @@ fn describe(split: &Split) -> String {
         headers.iter().map(one).collect::<Vec<_>>().join(" and ")
     };
     let mut parts = vec![format!("weight {}", split.weight)];
+    parts.extend((split.units != Units::default()).then(|| format!("{:?}", split.units)));
     parts.extend((!split.mirror.is_zero()).then(|| format!("mirror {}", split.mirror)));
     parts.extend(split.headers.iter().map(alternative));
     parts.join(", ")

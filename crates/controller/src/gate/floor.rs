@@ -28,6 +28,14 @@ pub fn below(plan: &Plan, set: Option<&Set>, floors: &Floors) -> Vec<String> {
     if let Some(most) = first_exposure {
         let first = plan.phases.iter().find_map(|phase| Some((phase.name.as_str(), phase.expose.weight?)));
         let (name, weight) = first.unwrap_or(("promotion", Percent::ALL));
+        let several = |phase: &&PhasePlan| phase.expose.units.is_some_and(|units| units > 1);
+        if let Some(phase) = plan.phases.iter().take_while(|phase| phase.name.as_str() != name).find(several) {
+            found.push(format!(
+                "{} is the first to be of the new version in several units, of which nobody can tell what share they are, and the policy allows \
+                 {most} % at first: one unit is the least there is",
+                phase.name
+            ));
+        }
         if weight > *most {
             found.push(format!("{name} is the first to get a share of all requests, {weight} %, and the policy allows {most} % at first"));
         }
@@ -94,7 +102,7 @@ fn is_by_digest(image: &str) -> bool {
 
 /// Whether the answers of the new version reach anybody.
 fn reaches_users(phase: &PhasePlan) -> bool {
-    !phase.expose.headers.is_empty() || phase.expose.weight.is_some()
+    !phase.expose.headers.is_empty() || phase.expose.weight.is_some() || phase.expose.units.is_some()
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ use super::ids::{
 pub use super::measure::Bound;
 use super::object::{Kind, Object, ObjectRef};
 use super::other::Other;
-pub use super::router::{By, Router, Spelling, Traffic};
+pub use super::rolling::RollingUpdate;
+pub use super::router::{By, Router, Spelling, Traffic, UnitKind};
 pub use super::tracked::Track;
 use super::tracked::Tracked;
 use schemars::JsonSchema;
@@ -78,6 +79,9 @@ pub struct Plan {
     /// What becomes of a run while stable serves nobody.
     #[serde(default, skip_serializing_if = "OnStableDown::is_wait")]
     pub on_stable_down: OnStableDown,
+    /// At what pace the target's own units are moved.
+    #[serde(default, skip_serializing_if = "RollingUpdate::is_usual")]
+    pub rolling_update: RollingUpdate,
     /// What has to hold, by the names that steps use.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub checks: BTreeMap<CheckName, Check>,
@@ -160,13 +164,13 @@ impl TargetKind {
         }
     }
 
-    /// What splits requests where no file names it: both versions are pods of the target itself.
+    /// What splits requests where no file names it: both versions are units of the target itself.
     #[must_use]
     pub fn own_router(self) -> Option<Router> {
         match self {
             Self::Deployment | Self::Service | Self::None => None,
-            Self::StatefulSet => Some(Router::Partition),
-            Self::DaemonSet => Some(Router::OnDelete),
+            Self::StatefulSet => Some(Router::Units(UnitKind::StatefulSet)),
+            Self::DaemonSet => Some(Router::Units(UnitKind::DaemonSet)),
         }
     }
 }
@@ -216,6 +220,9 @@ pub struct Expose {
     /// Share of all requests of which the candidate gets a copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mirror: Option<Percent>,
+    /// So many of the target's own units, however small a share that is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub units: Option<u32>,
     /// Nothing to users: the candidate stands beside stable, behind a Service of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<Preview>,

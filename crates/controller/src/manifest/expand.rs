@@ -20,7 +20,7 @@ pub(super) struct Part {
 
 /// Whether a phase of the file is a ramp.
 pub(super) fn is_ramp(
-    raw::Expose { headers: _, cookies: _, weight: _, weights, ramp, mirror: _, preview: _ }: &raw::Expose,
+    raw::Expose { headers: _, cookies: _, weight: _, weights, ramp, mirror: _, units: _, preview: _ }: &raw::Expose,
 ) -> bool {
     !weights.is_empty() || ramp.is_some()
 }
@@ -28,7 +28,7 @@ pub(super) fn is_ramp(
 /// What a phase of the file stands for, in order.
 pub(super) fn parts(phase: &raw::Phase) -> Vec<Part> {
     let part = |weight: Percent, at| Part { name: format!("{}-{weight}", phase.name), weight: Some(weight), at };
-    let raw::Expose { headers: _, cookies: _, weight, weights, ramp, mirror: _, preview: _ } = &phase.expose;
+    let raw::Expose { headers: _, cookies: _, weight, weights, ramp, mirror: _, units: _, preview: _ } = &phase.expose;
     match ramp {
         _ if !weights.is_empty() => {
             weights.iter().enumerate().map(|(i, weight)| part(*weight, format!("expose/weights/{i}"))).collect()
@@ -54,7 +54,13 @@ pub(super) fn phases(phase: &raw::Phase) -> Vec<PhasePlan> {
         Some(PhasePlan {
             name: part.name.parse().ok()?,
             before: if i == 0 { gates(before) } else { Gates::default() },
-            expose: Expose { headers, weight: part.weight, mirror: expose.mirror, preview: expose.preview },
+            expose: Expose {
+                headers,
+                weight: part.weight,
+                mirror: expose.mirror,
+                units: expose.units,
+                preview: expose.preview,
+            },
             soak: *soak,
             checks: checks.clone(),
         })

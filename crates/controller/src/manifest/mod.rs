@@ -35,6 +35,7 @@ pub mod promql;
 pub mod proof;
 pub mod raw;
 pub mod reference;
+pub mod rolling;
 pub mod router;
 pub mod scaler;
 pub mod schema;

@@ -11,8 +11,8 @@ mod policy;
 mod traefik;
 
 use super::desired::{
-    Approval, Bound, HeaderValue, Layout, OnAway, OnNoData, OnStableDown, Preview, Revert, SessionAffinity, TargetKind,
-    Track, WebhookCall, usual_max_unready,
+    Approval, Bound, HeaderValue, Layout, OnAway, OnNoData, OnStableDown, Preview, Revert, RollingUpdate,
+    SessionAffinity, TargetKind, Track, WebhookCall, usual_max_unready,
 };
 use super::duration::Span;
 use super::files::RepoPath;
@@ -115,6 +115,10 @@ pub struct RolloutSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Traffic")]
     pub traffic: Option<Traffic>,
+    /// At what pace the target's own units become new, or old again: with a StatefulSet or a DaemonSet, whose pods are moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "RollingUpdate")]
+    pub rolling_update: Option<RollingUpdate>,
     /// The phases of a run, in order; each exposes more than the one before.
     #[serde(default)]
     #[schemars(extend("maxItems" = 50))]
@@ -347,6 +351,11 @@ pub struct Expose {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u8", range(min = 1, max = 100))]
     pub mirror: Option<Percent>,
+    /// So many units of the target, however small a share that is; with `weight` too the larger of both. With a StatefulSet or a
+    /// DaemonSet, whose pods are moved. It stays until promotion.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u32", range(min = 1, max = 100_000))]
+    pub units: Option<u32>,
     /// Nothing to users: the candidate is ready behind its own Service, `<service>-canary`, for soak, checks and people. Before
     /// all phases that expose anything; not with the router `replicas`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -103,11 +103,20 @@ pub enum Router {
         /// The Service, in the set.
         service: ObjectName,
     },
-    /// Which pods of a StatefulSet are of the new version: those from a number on. Its target asks for it, no file names it.
-    Partition,
-    /// Which pods of a DaemonSet are of the new version: those that were deleted since, in the order of their nodes. Its target asks
-    /// for it, no file names it.
-    OnDelete,
+    /// Which of the target's own units are of the new version. The target asks for it, no file names it.
+    #[serde(untagged)]
+    Units(UnitKind),
+}
+
+/// Whose units are moved to the new version. Plans of runs call them by how that is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum UnitKind {
+    /// The pods of a StatefulSet, from the highest number down.
+    #[serde(rename = "partition")]
+    StatefulSet,
+    /// The pods of a DaemonSet, in the order of their nodes: those that are deleted come back new.
+    #[serde(rename = "onDelete")]
+    DaemonSet,
 }
 
 /// What a rollout's file calls a router.
@@ -130,8 +139,8 @@ pub enum By {
     Pods,
     /// In the selector of the one Service that users meet; the candidate has one of its own too.
     Selector,
-    /// In which of stable's own pods are replaced: there is no second workload.
-    Partition,
+    /// In which of stable's own units are of the new version: there is no second workload.
+    Units,
 }
 
 impl Router {
@@ -165,7 +174,7 @@ impl Router {
             | Self::Gloo { service, .. }
             | Self::Replicas { service }
             | Self::Service { service } => Some(service),
-            Self::Partition | Self::OnDelete => None,
+            Self::Units(_) => None,
         }
     }
 
@@ -184,7 +193,7 @@ impl Router {
             | Self::Gloo { service, .. }
             | Self::Replicas { service }
             | Self::Service { service } => service.clone_from(other),
-            Self::Partition | Self::OnDelete => {}
+            Self::Units(_) => {}
         }
         router
     }
@@ -201,7 +210,7 @@ impl Router {
             Self::IngressRoute { ingress_route, .. } => Some((Kind::IngressRoute, ingress_route)),
             Self::Contour { http_proxy, .. } => Some((Kind::HttpProxy, http_proxy)),
             Self::Gloo { route_table, .. } => Some((Kind::RouteTable, route_table)),
-            Self::Replicas { .. } | Self::Service { .. } | Self::Partition | Self::OnDelete => None,
+            Self::Replicas { .. } | Self::Service { .. } | Self::Units(_) => None,
         }
     }
 
@@ -224,8 +233,8 @@ impl Router {
                 ("replicas", "/spec/traffic/replicas".to_owned(), "/spec/traffic/replicas/service".to_owned())
             }
             Self::Service { .. } => alone("service", "/spec/traffic/service"),
-            Self::Partition => alone("partition", "/spec/target"),
-            Self::OnDelete => alone("onDelete", "/spec/target"),
+            Self::Units(UnitKind::StatefulSet) => alone("partition", "/spec/target"),
+            Self::Units(UnitKind::DaemonSet) => alone("onDelete", "/spec/target"),
         };
         Spelling { name, route, service }
     }
@@ -244,7 +253,7 @@ impl Router {
             | Self::Gloo { .. } => By::Route,
             Self::Replicas { .. } => By::Pods,
             Self::Service { .. } => By::Selector,
-            Self::Partition | Self::OnDelete => By::Partition,
+            Self::Units(_) => By::Units,
         }
     }
 }

@@ -95,6 +95,7 @@ const FORMATS: &[(&str, Check)] = &[
     ("run-id", parses::<ids::RunId>),
     ("set-id", parses::<ids::SetId>),
     ("time-span", parses::<Span>),
+    ("amount", parses::<super::rolling::Amount>),
     ("repository-path", parses::<RepoPath>),
     ("approver", parses::<super::team::Approver>),
     ("target", raw::check_target),

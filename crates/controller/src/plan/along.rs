@@ -25,7 +25,7 @@ use std::sync::Arc;
 #[must_use]
 pub fn since(plan: &Plan, began: &Set, wanted: &Rollout, approved: bool) -> Option<Directly> {
     // Pods of a set that both versions share are made new by their places: with another size others would be than those that the record lets.
-    let is_shared = plan.traffic.as_ref().is_some_and(|traffic| traffic.router.by() == By::Partition);
+    let is_shared = plan.traffic.as_ref().is_some_and(|traffic| traffic.router.by() == By::Units);
     let same = holds(Rule::Along) && wanted.plan.target == plan.target && !is_shared;
     let is_direct = same && direct::change(plan, began, &wanted.set, approved) != Change::Version;
     is_direct.then(|| direct::since(plan, began, &wanted.set)).flatten()

@@ -191,7 +191,7 @@ fn sides(plan: &Plan, naming: &Naming, namespace: &Namespace, pods: [Option<Pods
     let service = plan.traffic.as_ref().and_then(|traffic| match traffic.router.by() {
         By::Route => traffic.router.service(),
         // Requests reach both through the same Service.
-        By::Pods | By::Selector | By::Partition => None,
+        By::Pods | By::Selector | By::Units => None,
     });
     let side = |role, service: Option<ObjectName>, pods| {
         let workload = naming.workload(role, &plan.target.name);

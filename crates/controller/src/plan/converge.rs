@@ -201,16 +201,13 @@ impl<'a> Pass<'a> {
     /// A hand raised the exposure: it is lowered to the record. Not in *return*, where the share goes to the same version.
     fn lower(&mut self) -> bool {
         let handing_back = self.hands_back();
-        let live_split = exposure::live_split(self.context);
-        // What we never write is more than the record says, whatever it is.
-        let within = live_split.as_ref().is_ok_and(|live| live.within(&self.posture.split));
+        let within = exposure::is_within(self.context, &self.posture.split);
         if handing_back || within || self.drift == Drift::Restore {
             return false;
         }
         // The posture may be that of a step which no record allows yet, and this waits for none: it is written only where it exposes
         // no more than live does. Of what cannot be read nobody knows how much that is.
-        let split = &self.posture.split;
-        let lowers = split.is_stable() || live_split.is_ok_and(|live| split.within(&live));
+        let lowers = exposure::lowers(self.context, &self.posture.split);
         for route in exposure::routes(self.context) {
             let Some(rendered) = self.rendered.get(&route) else { continue };
             if let Some(live) = self.context.live.get(&route) {
@@ -228,7 +225,7 @@ impl<'a> Pass<'a> {
                 }
             }
         }
-        let displaced = exposure::displaced(self.context, self.posture.split.weight);
+        let displaced = exposure::due(self.context, RoleName::Stable, &self.posture.split);
         self.out.actions.extend(displaced.into_iter().map(|pod| exposure::replaced(self.context, pod)));
         !self.out.actions.is_empty()
     }
@@ -275,15 +272,15 @@ impl<'a> Pass<'a> {
         (self.posture.candidate.is_some() && self.context.live.get(&service).is_none()).then_some(service)
     }
 
-    /// The next pod becomes new where the controller of a workload that both roles share replaces none by itself.
+    /// The next pods become new where the controller of a workload that both roles share replaces none by itself.
     fn replace(&mut self) -> bool {
         let shared = self.posture.naming == Naming::Shared && self.posture.candidate.is_some();
-        let set = exposure::shared_set(self.context).filter(|_| shared);
-        let next = set.and_then(|set| Some((set, exposure::next(self.context, set, self.posture.split.weight)?)));
-        self.out.actions.extend(next.map(|(set, pod)| {
+        let Some(set) = exposure::shared_set(self.context).filter(|_| shared) else { return self.busy() };
+        for pod in exposure::due(self.context, RoleName::Candidate, &self.posture.split) {
             let why = shared::made_anew(set, pod, "the candidate's");
-            self.context.action(Class::Advance, Some(self.posture.digest()), exposure::taken_away(pod), why)
-        }));
+            let (posture, verb) = (Some(self.posture.digest()), exposure::taken_away(pod));
+            self.out.actions.push(self.context.action(Class::Advance, posture, verb, why));
+        }
         self.busy()
     }
 

@@ -248,7 +248,8 @@ impl<'a> Draft<'a> {
     pub fn roles(&self, run: &Run) -> Roles {
         let baseline = run.baseline.get(&self.input.me.cluster).copied().unwrap_or(0);
         let naming = self.plan.as_ref().map_or_else(|| self.naming.clone(), |plan| self.naming.in_run(plan));
-        Roles::of(run, self.state.promoted.as_ref(), baseline, naming)
+        let done = self.posture().map_or(0, |posture| posture.split.units.done);
+        Roles { done, ..Roles::of(run, self.state.promoted.as_ref(), baseline, naming) }
     }
 
     /// What a webhook is asked about.

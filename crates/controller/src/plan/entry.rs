@@ -175,11 +175,12 @@ pub fn advance(draft: &mut Draft<'_>, plan: &Arc<Plan>, run: &Run, next: &Step, 
 }
 
 fn exposure(step: &Step) -> String {
-    let Split { headers, weight, mirror } = &step.posture.split;
+    let Split { headers, weight, mirror, units } = &step.posture.split;
     let headers = (!headers.is_empty()).then(|| "headers".to_owned());
     let copies = (!mirror.is_zero()).then(|| format!("copies of {mirror} %"));
     let weight = (!weight.is_zero()).then(|| format!("weight {weight}"));
-    let parts: Vec<String> = [headers, copies, weight].into_iter().flatten().collect();
+    let units = (units.count > 0).then(|| format!("units {}", units.count));
+    let parts: Vec<String> = [headers, copies, weight, units].into_iter().flatten().collect();
     if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
 }
 

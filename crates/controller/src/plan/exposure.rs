@@ -8,8 +8,8 @@ use crate::manifest::object::{APPLIED, Kind, Object, ObjectRef, RETREATED};
 use crate::record::posture::Split;
 use crate::record::state::{RoleName, Time};
 use crate::rules::{Rule, holds};
+use crate::workload::kinds::shared;
 use crate::workload::kinds::shared::Member;
-use crate::workload::kinds::{daemon, shared};
 use crate::workload::live::Expects;
 use crate::workload::routers::replicas::candidate_replicas;
 use crate::workload::routers::{self, ObservedSplit, RouteStatus, RouteView, Services};
@@ -31,6 +31,24 @@ pub fn live_split(context: &Context<'_>) -> Result<Split, String> {
         None => Ok(Split::stable()),
         Some(ObservedSplit::Split(split)) => Ok(split),
         Some(ObservedSplit::Foreign(why)) => Err(why),
+    }
+}
+
+/// Whether live exposes no more than that. What we never write is more, whatever it is.
+#[must_use]
+pub fn is_within(context: &Context<'_>, split: &Split) -> bool {
+    match shared_set(context) {
+        Some(set) => shared::is_within(set, context.live, split),
+        None => live_split(context).is_ok_and(|live| live.within(split)),
+    }
+}
+
+/// Whether live would expose no more than it does if that was in force.
+#[must_use]
+pub fn lowers(context: &Context<'_>, split: &Split) -> bool {
+    match shared_set(context) {
+        Some(set) => shared::ceiling(shared::size(set), split) <= shared::exposed(set, context.live),
+        None => split.is_stable() || live_split(context).is_ok_and(|live| split.within(&live)),
     }
 }
 
@@ -72,7 +90,7 @@ pub fn ready_behind(router: Option<&Router>, view: &RouteView<'_>) -> Ready {
             stable: endpoints(service),
             candidate: layouts::suffixed(service).map_or(0, |copy| endpoints(&copy)),
         },
-        Some((By::Partition, _)) => ready_members(router, view),
+        Some((By::Units, _)) => ready_members(router, view),
         Some((By::Route | By::Pods | By::Selector, _)) | None => {
             let of = |role| pods(&view.naming.workload(role, view.target));
             Ready { stable: of(RoleName::Stable), candidate: of(RoleName::Candidate) }
@@ -103,7 +121,7 @@ pub fn is_starved(context: &Context<'_>, weight: Percent) -> bool {
 #[must_use]
 pub fn counted_by(router: Option<&Router>, view: &RouteView<'_>) -> Kind {
     match router.map(|router| (router.by(), router.service())) {
-        Some((By::Partition, _)) => Kind::Pod,
+        Some((By::Units, _)) => Kind::Pod,
         Some((By::Route, Some(_))) => Kind::EndpointSlice,
         _ if view.naming.services().is_some() => Kind::EndpointSlice,
         Some((By::Route | By::Pods | By::Selector, _)) | None => Kind::Deployment,
@@ -143,7 +161,7 @@ pub fn no_endpoint(context: &Context<'_>) -> String {
         return format!("the candidate's {} was deleted", workload.kind);
     }
     match context.router().map(Router::by) {
-        Some(By::Partition) => "the candidate has no ready pod left".to_owned(),
+        Some(By::Units) => "the candidate has no ready pod left".to_owned(),
         Some(By::Route | By::Pods | By::Selector) | None => "the candidate has no ready endpoint left".to_owned(),
     }
 }
@@ -166,21 +184,16 @@ pub fn was_taken(context: &Context<'_>, since: Time) -> bool {
 /// The live workload that both roles share, where they do.
 #[must_use]
 pub fn shared_set<'a>(context: &Context<'a>) -> Option<&'a Object> {
-    let router = context.router().filter(|router| router.by() == By::Partition)?;
+    let router = context.router().filter(|router| router.by() == By::Units)?;
     routers::live_route(router, &context.view())
 }
 
-/// The pods of the candidate that have to go before all else does where so much may be exposed, as their controller does not replace
-/// them by itself.
+/// The pods of a workload that both roles share that are made anew now, on the way to the version of that role, where so much may be
+/// exposed.
 #[must_use]
-pub fn displaced<'a>(context: &Context<'a>, weight: Percent) -> Vec<&'a Object> {
-    shared_set(context).map(|set| shared::displaced(set, context.live, weight)).unwrap_or_default()
-}
-
-/// The pod of stable's that becomes new next, where its controller replaces none by itself.
-#[must_use]
-pub fn next<'a>(context: &Context<'a>, set: &'a Object, weight: Percent) -> Option<&'a Object> {
-    if set.reference().kind == Kind::DaemonSet { daemon::next(set, context.live, weight) } else { None }
+pub fn due<'a>(context: &Context<'a>, toward: RoleName, split: &Split) -> Vec<&'a Object> {
+    let slots = |set: &Object| context.plan.rolling_update.slots(shared::size(set));
+    shared_set(context).map(|set| shared::due(set, context.live, toward, split, slots(set))).unwrap_or_default()
 }
 
 /// What takes such a pod away: it comes back at the version that it shall be of.

@@ -104,7 +104,14 @@ impl Foreseen {
 pub fn forecast(way: &Way<'_>, policy: Option<&Policy>, now: Time) -> Forecast {
     let Way { rollout, plan, route, from, entered, approved } = *way;
     let role = |set: &SetId| Role { set: set.clone(), size: Size::Declared, pods: None, directly: Directly::new() };
-    let roles = Roles { old: role(from), new: role(&rollout.set.id), baseline: 0, naming: Naming::of(plan), run: None };
+    let roles = Roles {
+        old: role(from),
+        new: role(&rollout.set.id),
+        baseline: 0,
+        naming: Naming::of(plan),
+        done: 0,
+        run: None,
+    };
     let steps = procedure::forward(plan, route, &roles);
     let current =
         entered.and_then(|position| Some((position, steps.iter().position(|step| step.name == position.step)?)));

@@ -26,6 +26,7 @@ use crate::record::state::{
 };
 use crate::rules::{Rule, holds};
 use crate::workload::inplace;
+use crate::workload::kinds::shared;
 use crate::workload::readiness::{Available, Readiness};
 use std::sync::Arc;
 
@@ -206,8 +207,8 @@ fn relies_on_candidate(context: &Context<'_>, position: &Position) -> bool {
     let Ok(split) = exposure::live_split(context) else { return false };
     let by_pods = match context.router().map(Router::by) {
         Some(By::Pods) => split.weight != Percent::ALL,
-        Some(By::Partition) if split.weight != Percent::ALL && !exposure::has_failed(context) => return false,
-        Some(By::Partition) => true,
+        Some(By::Units) if split.weight != Percent::ALL && !exposure::has_failed(context) => return false,
+        Some(By::Units) => true,
         Some(By::Route | By::Selector) | None => false,
     };
     !split.is_stable() && (!by_pods || position.clock.exposed.is_some() && position.clock.lost.is_none())
@@ -328,7 +329,7 @@ fn gone(draft: &Draft<'_>, plan: &Plan, step: &Step, converged: &Converged) -> O
 
 /// Whether both versions are pods of one workload.
 fn is_shared(plan: &Plan) -> bool {
-    plan.traffic.as_ref().is_some_and(|traffic| traffic.router.by() == By::Partition)
+    plan.traffic.as_ref().is_some_and(|traffic| traffic.router.by() == By::Units)
 }
 
 /// A run that stands before a gate tells of it at each look, also while something else is missing: else what it waits on
@@ -353,6 +354,7 @@ fn wake_at_deadline(draft: &mut Draft<'_>, plan: &Plan, position: &Position, con
 /// Enters a step: its posture becomes what the record allows.
 pub fn enter(draft: &mut Draft<'_>, run: &Run, step: &Step, what: String) {
     let posture = with_baseline(draft, run, step).unwrap_or_else(|| step.posture.clone());
+    let posture = with_units(draft, posture);
     draft.allow(posture);
     if step.name.as_str() == "retire" {
         promote(draft, run);
@@ -386,6 +388,15 @@ fn with_baseline(draft: &mut Draft<'_>, run: &Run, step: &Step) -> Option<Postur
     let run = draft.state.run.clone()?;
     let steps = procedure::forward(&plan, run.route, &draft.roles(&run));
     steps.into_iter().find(|other| other.name == step.name).map(|step| step.posture)
+}
+
+/// Records how many units of a workload that both share are let in: as many stay if others leave.
+fn with_units(draft: &Draft<'_>, posture: Posture) -> Posture {
+    let Some(plan) = draft.plan.as_ref().filter(|_| !posture.split.is_stable()) else { return posture };
+    match exposure::shared_set(&draft.context(plan, None, None)) {
+        Some(set) => Posture { split: shared::let_in(set, &posture.split), ..posture },
+        None => posture,
+    }
 }
 
 /// `promoted` changes in the commit that enters *retire*.

@@ -61,6 +61,8 @@ pub struct Roles {
     pub baseline: u32,
     /// What their objects are called.
     pub naming: Naming,
+    /// How many units of a workload that both share were let in by now.
+    pub done: u32,
     /// The run, where there is one yet.
     pub run: Option<RunId>,
 }
@@ -80,6 +82,7 @@ impl Roles {
             new: Role { set: run.to.clone(), size: Size::Declared, pods: new, directly: Directly::new() },
             baseline,
             naming,
+            done: 0,
             run: Some(run.id.clone()),
         }
     }
@@ -185,7 +188,7 @@ fn exposing(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
     let load = |expose: &Expose| expose.weight.max(expose.mirror).unwrap_or(Percent::ZERO);
     // The size of a replicas router is its exposure: *prepare* has none.
     let first = match plan.traffic.as_ref().map(|t| t.router.by()) {
-        Some(By::Pods | By::Partition) | None => Percent::ZERO,
+        Some(By::Pods | By::Units) | None => Percent::ZERO,
         Some(By::Route | By::Selector) => size(phases.first().map_or(Percent::ZERO, |first| load(&first.expose))),
     };
     let gates = |name: &StepName| match route {
@@ -199,6 +202,7 @@ fn exposing(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
     let mut steps = vec![step(prepare, first, &split, before, (Span::ZERO, &[]), Stage::Progressing)];
     for phase in phases {
         split.open(&phase.expose);
+        split.units.done = roles.done;
         split.headers.extend(roles.holders(plan, &split));
         let before = gates(&phase.name);
         steps.push(step(
@@ -216,6 +220,7 @@ fn exposing(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
     let bake: (Span, &[CheckName]) =
         if route == Route::Rollback { (Span::ZERO, &[]) } else { (promotion.bake, &promotion.checks) };
     split.weight = Percent::ALL;
+    split.units.done = roles.done;
     let shift = step(shift, Percent::ALL, &split, before, bake, Stage::Promoting);
     steps.extend(Some(shift).filter(|_| holds(Rule::ShiftFirst)));
     steps

@@ -101,7 +101,7 @@ pub fn retreat(context: &Context<'_>, run: &Run, old: &Role, why: &str) -> Retre
     let marks = out.actions.len();
     let lowered = lower(context, (&routes, &before), run, &mark, serves, &mut out);
     // The pods are the evidence: that they go has to be marked first.
-    let displaced = exposure::displaced(context, Percent::ZERO).into_iter();
+    let displaced = exposure::due(context, RoleName::Stable, &Split::stable()).into_iter();
     let displaced = displaced.filter(|_| is_marked(context, &context.workload(RoleName::Stable), run));
     out.actions.extend(displaced.map(|pod| exposure::replaced(context, pod)));
     let promote_may_follow = exposure::live_split(context).map_or(true, |split| split.weight == Percent::ALL);
@@ -132,7 +132,7 @@ pub fn retreat(context: &Context<'_>, run: &Run, old: &Role, why: &str) -> Retre
             Some(Readiness::Ready) | None => String::new(),
         };
         let why = match context.router().map(Router::by) {
-            Some(By::Partition) => format!("the candidate's pods are being replaced by stable's{missing}"),
+            Some(By::Units) => format!("the candidate's pods are being replaced by stable's{missing}"),
             Some(By::Route | By::Pods | By::Selector) | None => {
                 format!("traffic stays on the candidate until stable is back and ready{missing}")
             }

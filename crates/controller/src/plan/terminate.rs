@@ -15,14 +15,14 @@ use super::report::{Reason, Wait};
 use super::unread;
 use crate::gate::{BrakeWord, approval};
 use crate::manifest::desired::{
-    By, OnFailure, OnStableDown, Plan, Promotion, Router, Target, TargetKind, usual_max_unready,
+    By, OnFailure, OnStableDown, Plan, Promotion, RollingUpdate, Router, Target, TargetKind, usual_max_unready,
 };
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{ObjectName, Percent, RunId};
 use crate::manifest::object::{APPLIED, DOMAIN, EPOCH, Kind, OWNER, Object, RETREATED, ROLE, SEQ};
 use crate::record::branches::{Asks, Head};
 use crate::record::history::voids;
-use crate::record::posture::{Names, Naming, Posture, Versions};
+use crate::record::posture::{Names, Naming, Posture, Split, Versions};
 use crate::record::state::{Phase, RoleName};
 use crate::workload::kinds::shared;
 use crate::workload::layouts::{SUFFIX, pod_labels, suffixed};
@@ -81,6 +81,7 @@ fn unrouted(target: Target) -> Plan {
         progress_deadline: Span::ZERO,
         max_unready: usual_max_unready(),
         on_stable_down: OnStableDown::Wait,
+        rolling_update: RollingUpdate::default(),
         checks: BTreeMap::new(),
         hooks: BTreeMap::new(),
         jobs: BTreeMap::new(),
@@ -152,7 +153,7 @@ pub fn blind(input: &Input, live: &LiveState, waits: Vec<Wait>) -> RolloutPlan {
 
 /// The candidate's pods that come back as stable's where they are deleted: of a workload that goes back, and has the mark of it.
 fn displaced(input: &Input, router: &Router, view: &RouteView<'_>) -> Vec<Action> {
-    let set = routers::live_route(router, view).filter(|set| router.by() == By::Partition && is_marked(set));
+    let set = routers::live_route(router, view).filter(|set| router.by() == By::Units && is_marked(set));
     let Some(set) = set else { return Vec::new() };
     let one = |pod: &Object| Action {
         class: Class::Retreat,
@@ -163,7 +164,8 @@ fn displaced(input: &Input, router: &Router, view: &RouteView<'_>) -> Vec<Action
         verb: exposure::taken_away(pod),
         why: shared::made_anew(set, pod, "stable's"),
     };
-    let pods = shared::displaced(set, view.live, Percent::ZERO);
+    // How many may be away at a time nobody can tell without a plan.
+    let pods = shared::due(set, view.live, RoleName::Stable, &Split::stable(), 1);
     pods.into_iter().map(one).collect()
 }
 

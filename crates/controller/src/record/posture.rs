@@ -117,6 +117,26 @@ pub struct Split {
     /// The share of those of which it gets a copy, while stable answers them.
     #[serde(default, skip_serializing_if = "Percent::is_zero")]
     pub mirror: Percent,
+    /// Units of a workload that both roles share, beside that share of them.
+    #[serde(default, skip_serializing_if = "Units::are_none")]
+    pub units: Units,
+}
+
+/// How many units of a workload that both roles share may be of the new version, where the share alone does not say it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Units {
+    /// So many, if that is more than the share.
+    #[serde(default)]
+    pub count: u32,
+    /// So many were let in by now: as many stay if others leave, of which they are a larger share then (requirement N-12).
+    #[serde(default)]
+    pub done: u32,
+}
+
+impl Units {
+    fn are_none(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Split {
@@ -129,25 +149,26 @@ impl Split {
     /// Whether everything goes to stable.
     #[must_use]
     pub fn is_stable(&self) -> bool {
-        self.weight == Percent::ZERO && self.mirror == Percent::ZERO && self.headers.is_empty()
+        self.weight == Percent::ZERO && self.mirror == Percent::ZERO && self.headers.is_empty() && self.units.count == 0
     }
 
-    /// Whether it exposes no more than `limit`: at most its weight and its copies, and each of its header alternatives asks for all
-    /// that some alternative of `limit` asks for. At weight 100 everything is within.
+    /// Whether it exposes no more than `limit`: at most its weight, its copies and its number of units, and each of its header alternatives
+    /// asks for all that some alternative of `limit` asks for. At weight 100 everything is within.
     #[must_use]
     pub fn within(&self, limit: &Self) -> bool {
         let covered = |alternative: &HeaderMatch| {
             limit.headers.iter().any(|l| l.iter().all(|(name, value)| alternative.get(name) == Some(value)))
         };
-        let less = self.weight <= limit.weight && self.mirror <= limit.mirror;
+        let less = self.weight <= limit.weight && self.mirror <= limit.mirror && self.units.count <= limit.units.count;
         limit.weight == Percent::ALL || (less && self.headers.iter().all(covered))
     }
 
     /// Adds what a phase exposes.
-    pub fn open(&mut self, Expose { headers, weight, mirror, preview: _ }: &Expose) {
+    pub fn open(&mut self, Expose { headers, weight, mirror, units, preview: _ }: &Expose) {
         self.headers.extend(headers.iter().cloned());
         self.weight = weight.unwrap_or(self.weight);
         self.mirror = mirror.unwrap_or(self.mirror);
+        self.units.count = units.unwrap_or(self.units.count);
     }
 
     /// Whether both let the same requests through, however they say it: an alternative that a shorter one implies

@@ -89,13 +89,16 @@ pub fn unlinked(text: &str) -> String {
     plain(&out)
 }
 
-/// What reaches the candidate, in words: `weight 10`, `header x-canary: always`, `header x-canary matches ^a`; nothing if all
+/// What reaches the candidate, in words: `weight 10`, `units 1`, `header x-canary: always`, `header x-canary matches ^a`; nothing if all
 /// goes to stable.
 #[must_use]
 pub fn exposure(split: &Split) -> Option<String> {
     let mut parts = Vec::new();
     if split.weight.get() > 0 {
         parts.push(format!("weight {}", split.weight));
+    }
+    if split.units.count > 0 {
+        parts.push(format!("units {}", split.units.count));
     }
     if split.mirror.get() > 0 {
         parts.push(format!("copies of {} %", split.mirror));

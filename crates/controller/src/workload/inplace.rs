@@ -94,13 +94,13 @@ pub fn render(posture: &Posture, facts: &InPlaceFacts<'_>) -> Result<BTreeMap<Ob
         let base = &direct::applied(base, &target, facts.directly);
         let pods = candidate.pods.as_ref().unwrap_or(&new.pods);
         for (reference, object) in layouts::of_candidate(base, new, facts.plan, &posture.naming, pods)? {
-            let weight = posture.split.weight;
+            let split = &posture.split;
             let (object, role) = match (reference.kind, all.get(&reference)) {
                 (Kind::StatefulSet, _) => {
                     let sized = sized_stable(&object, posture, scaler.as_ref(), (stable, facts));
-                    (stateful::exposing(sized, facts.live.get(&reference), weight), RoleName::Candidate)
+                    (stateful::exposing(sized, facts.live.get(&reference), split), RoleName::Candidate)
                 }
-                (Kind::DaemonSet, Some(stable)) => daemon::exposing(&stable.object, object, facts.live, weight),
+                (Kind::DaemonSet, Some(stable)) => daemon::exposing(&stable.object, object, facts.live, split),
                 (Kind::Deployment, _) => (object, RoleName::Candidate),
                 _ => (split_apex(&object, posture, facts), RoleName::Candidate),
             };
@@ -176,7 +176,7 @@ fn size_candidate(all: &mut BTreeMap<ObjectRef, Rendered>, pods: u32, naming: &N
 fn kept(candidate: &ObjectName, facts: &InPlaceFacts<'_>) -> u32 {
     match facts.plan.traffic.as_ref().map(|traffic| traffic.router.by()) {
         Some(By::Route | By::Selector) => pods_of(candidate, facts),
-        Some(By::Pods | By::Partition) | None => 0,
+        Some(By::Pods | By::Units) | None => 0,
     }
 }
 
@@ -293,7 +293,7 @@ fn candidate_size(role: &Role, set: &Set, naming: &Naming, facts: &InPlaceFacts<
         (Size::Share(Percent::ALL), Some(By::Pods)) => declared.max(facts.baseline),
         (Size::Share(share), Some(By::Pods)) => replicas::candidate_replicas(facts.baseline, share),
         // Nothing is sized so where the candidate has no workload of its own.
-        (Size::Share(share), Some(By::Route | By::Selector | By::Partition) | None) => {
+        (Size::Share(share), Some(By::Route | By::Selector | By::Units) | None) => {
             declared.max((live_stable(naming, facts).max(facts.baseline) * u32::from(share.get())).div_ceil(100)).max(1)
         }
         (Size::AtLeast(least), _) => declared.max(least),

@@ -15,6 +15,7 @@ mod naming;
 pub mod objects;
 pub mod overlap;
 pub mod owned;
+pub mod pace;
 pub mod quantity;
 pub mod readiness;
 pub mod routers;

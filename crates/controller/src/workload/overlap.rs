@@ -48,7 +48,7 @@ pub fn overlap(
         match router.by() {
             By::Pods => service || target,
             By::Selector => service,
-            By::Route | By::Partition => false,
+            By::Route | By::Units => false,
         }
     };
     let covering = stable.iter().flat_map(|stable| live.objects.selecting(Kind::NetworkPolicy, stable));

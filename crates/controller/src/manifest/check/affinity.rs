@@ -69,7 +69,7 @@ fn lacks(router: &Router) -> Option<(&'static str, &'static str)> {
             "with Gloo a cookie of a weight would be one more setting of each destination, which is not built",
             "let chosen users in by a cookie that the application sets: expose: {cookies: [{canary: always}]}",
         )),
-        Router::Replicas { .. } | Router::Service { .. } | Router::Partition | Router::OnDelete => Some((
+        Router::Replicas { .. } | Router::Service { .. } | Router::Units(_) => Some((
             "this router looks at no request, so it cannot tell who was at the candidate before",
             "a Service's sessionAffinity: ClientIP keeps an address at one pod, whatever its version",
         )),

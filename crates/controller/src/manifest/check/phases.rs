@@ -17,7 +17,34 @@ pub(super) fn check(case: &Case<'_>) -> Vec<Diagnostic> {
     found.extend(router(case));
     found.extend(case.spec.phases.iter().enumerate().flat_map(|(i, phase)| one_way(case, i, &phase.expose)));
     found.extend(order(case));
+    found.extend(paced(case));
+    found.extend(counted(case));
     found
+}
+
+/// Numbers of units where it is no unit of the target that is exposed.
+fn counted(case: &Case<'_>) -> Vec<Diagnostic> {
+    if case.spec.target.kind.own_router().is_some() {
+        return Vec::new();
+    }
+    let kind = case.spec.target.kind.kind();
+    let phases = case.spec.phases.iter().enumerate().filter(|(_, phase)| phase.expose.units.is_some());
+    let error = |(i, _)| {
+        let what = format!("of a {kind} no pods are moved one after the other that could be counted");
+        let found = case.error(&format!("/spec/phases/{i}/expose/units"), Code::RouterLimit, what, "a weight");
+        found.help("of a StatefulSet or a DaemonSet it says how many of its pods are new")
+    };
+    phases.map(error).collect()
+}
+
+/// A pace where nothing is moved unit by unit.
+fn paced(case: &Case<'_>) -> Option<Diagnostic> {
+    case.spec.rolling_update.filter(|_| case.spec.target.kind.own_router().is_none())?;
+    let kind = case.spec.target.kind.kind();
+    let what = format!("of a {kind} no pods are moved one after the other by a rollout");
+    let found =
+        case.error("/spec/rollingUpdate", Code::Conflict, what, format!("no rollingUpdate with the target {kind}"));
+    Some(found.help("of a StatefulSet or a DaemonSet it says how many pods may be away at a time"))
 }
 
 /// The name of each phase, and those that ramps make of theirs.
@@ -58,10 +85,11 @@ fn number(case: &Case<'_>) -> Option<Diagnostic> {
 
 /// A phase says in one way what it exposes, and a ramp goes up.
 fn one_way(case: &Case<'_>, i: usize, expose: &raw::Expose) -> Option<Diagnostic> {
-    let raw::Expose { headers, cookies, weight, weights, ramp, mirror, preview } = expose;
+    let raw::Expose { headers, cookies, weight, weights, ramp, mirror, units, preview } = expose;
     let given = [("weight", weight.is_some()), ("weights", !weights.is_empty()), ("ramp", ramp.is_some())];
     let given: Vec<&str> = given.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
-    if preview.is_some() && !(given.is_empty() && headers.is_empty() && cookies.is_empty() && mirror.is_none()) {
+    let alone = given.is_empty() && headers.is_empty() && cookies.is_empty() && mirror.is_none() && units.is_none();
+    if preview.is_some() && !alone {
         let what = "a preview is for nobody, and this phase lets requests in";
         let pointer = format!("/spec/phases/{i}/expose/preview");
         let diagnostic = case.error(&pointer, Code::Conflict, what, "preview alone");
@@ -107,7 +135,7 @@ fn router(case: &Case<'_>) -> Vec<Diagnostic> {
         }
         (By::Route, Router::Gloo { .. }) => phases().filter_map(|(i, phase)| uncopied(case, i, phase)).collect(),
         // What a route cannot do is told with it, and no file names a partition.
-        (By::Route | By::Partition, _) => Vec::new(),
+        (By::Route | By::Units, _) => Vec::new(),
         (By::Pods, _) => phases().flat_map(|(i, phase)| by_pods(case, i, phase)).collect(),
         (By::Selector, _) => phases().flat_map(|(i, phase)| by_service(case, i, phase)).collect(),
     }
@@ -212,7 +240,8 @@ fn unrouted(case: &Case<'_>, i: usize, phase: &raw::Phase, router: &str) -> Vec<
 
 /// What takes a look at requests.
 fn untold(case: &Case<'_>, i: usize, phase: &raw::Phase, router: &str, expected: &str) -> Vec<Diagnostic> {
-    let raw::Expose { headers, cookies, weight: _, weights: _, ramp: _, mirror: _, preview: _ } = &phase.expose;
+    let raw::Expose { headers, cookies, weight: _, weights: _, ramp: _, mirror: _, units: _, preview: _ } =
+        &phase.expose;
     let given = [("headers", headers.is_empty()), ("cookies", cookies.is_empty())];
     let given = given.iter().filter(|(_, empty)| !*empty);
     given
@@ -225,7 +254,7 @@ fn untold(case: &Case<'_>, i: usize, phase: &raw::Phase, router: &str, expected:
 
 fn order(case: &Case<'_>) -> Vec<Diagnostic> {
     let mut found = Vec::new();
-    let (mut weight, mut mirror, mut known) = (Percent::ZERO, Percent::ZERO, BTreeSet::new());
+    let (mut weight, mut mirror, mut units, mut known) = (Percent::ZERO, Percent::ZERO, 0, BTreeSet::new());
     for (i, phase) in case.spec.phases.iter().enumerate() {
         if phase.expose.preview.is_some() {
             if weight.max(mirror) > Percent::ZERO || !known.is_empty() {
@@ -243,6 +272,14 @@ fn order(case: &Case<'_>) -> Vec<Diagnostic> {
         }
         let mut grows = copies != mirror;
         mirror = copies.max(mirror);
+        let count = phase.expose.units.unwrap_or(units);
+        if count < units {
+            let what = format!("the number of units goes down from {units} to {count}");
+            let pointer = format!("/spec/phases/{i}/expose/units");
+            found.push(case.error(&pointer, Code::PhasesGoDown, what, format!("more than {units} units")));
+        }
+        grows |= count != units;
+        units = count.max(units);
         for (at, alternative) in expand::alternatives(&phase.expose) {
             match alternative {
                 // Whoever meets all of these headers meets a part of them.

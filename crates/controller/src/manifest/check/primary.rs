@@ -36,7 +36,7 @@ fn split_otherwise(case: &Case<'_>) -> Option<Diagnostic> {
             "by pods one Service leads to both versions, and with the layout primary it leads to the copy alone"
         }
         // That there is no router, or more than one, is told with it.
-        (Some(_), Some(By::Route | By::Selector | By::Partition) | None) => return None,
+        (Some(_), Some(By::Route | By::Selector | By::Units) | None) => return None,
     };
     let expected = "traffic: {gatewayAPI: …}, istio, nginx, traefik or service; or layout: inPlace";
     Some(case.error("/spec/target/layout", Code::LayoutLimit, why, expected))

@@ -20,7 +20,24 @@ pub(super) fn check(case: &Case<'_>, target: &Item) -> Vec<Diagnostic> {
         return found;
     }
     found.extend(phases().filter_map(|(i, phase)| too_fine(case, target, pods, (i, phase))));
+    found.extend(one_by_one(case, target, pods));
     found
+}
+
+/// Several pods away at a time, where Kubernetes makes one after the other: they would only be away for longer.
+fn one_by_one(case: &Case<'_>, target: &Item, pods: u64) -> Option<Diagnostic> {
+    let rolling = case.spec.rolling_update?;
+    let ordered = target.object.text("/spec/podManagementPolicy") != Some("Parallel");
+    let many = rolling.slots(u32::try_from(pods).unwrap_or(u32::MAX)) > 1;
+    (ordered && many).then(|| {
+        let what = format!(
+            "with maxUnavailable {} several pods are away at a time, and Kubernetes makes them one after the other",
+            rolling.max_unavailable
+        );
+        let pointer = "/spec/rollingUpdate/maxUnavailable";
+        let found = case.error(pointer, Code::Conflict, what, "maxUnavailable: 1, or podManagementPolicy: Parallel");
+        found.help("podManagementPolicy of a StatefulSet that is there already cannot be changed")
+    })
 }
 
 /// What does not go together with a target whose own pods are moved.
@@ -42,7 +59,7 @@ fn routed(case: &Case<'_>) -> Option<Diagnostic> {
 
 /// What needs a router.
 fn by_pods_alone(case: &Case<'_>, i: usize, expose: &raw::Expose) -> Vec<Diagnostic> {
-    let raw::Expose { headers, cookies, weight: _, weights: _, ramp: _, mirror, preview } = expose;
+    let raw::Expose { headers, cookies, weight: _, weights: _, ramp: _, mirror, units: _, preview } = expose;
     let given = [
         ("headers", !headers.is_empty()),
         ("cookies", !cookies.is_empty()),
@@ -54,7 +71,12 @@ fn by_pods_alone(case: &Case<'_>, i: usize, expose: &raw::Expose) -> Vec<Diagnos
         let kind = case.spec.target.kind.kind();
         let what = format!("of a {kind} pods are exposed, and {field} would take a router");
         let pointer = format!("/spec/phases/{i}/expose/{field}");
-        let found = case.error(&pointer, Code::RouterLimit, what, "a weight: the share of the pods that are new");
+        let found = case.error(
+            &pointer,
+            Code::RouterLimit,
+            what,
+            "a weight, the share of the pods that are new, or units, their number",
+        );
         found.help("whoever needs more puts a Deployment before it, with a router of its own")
     };
     given.map(error).collect()

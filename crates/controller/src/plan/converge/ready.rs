@@ -48,12 +48,12 @@ impl Pass<'_> {
 
     fn require_endpoints(&mut self, candidate: &ObjectRef) {
         if self.posture.naming == Naming::Shared {
-            let (live, weight) = (self.context.live.get(candidate), self.posture.split.weight);
+            let (live, split) = (self.context.live.get(candidate), &self.posture.split);
             let pods = live.map_or(0, shared::size);
             let moved = |set: &&Object| set.reference().kind == Kind::DaemonSet && !self.hands_back();
-            let missing = live.filter(moved).map_or(0, |set| daemon::missing(set, self.context.live, weight));
-            if !weight.is_zero() && shared::pods_of(pods, weight) == 0 {
-                let why = format!("{weight} percent of {pods} pods is less than one pod");
+            let missing = live.filter(moved).map_or(0, |set| daemon::missing(set, self.context.live, split));
+            if !split.is_stable() && shared::ceiling(pods, split) == 0 {
+                let why = format!("{} percent of {pods} pods is less than one pod", split.weight);
                 self.out.waits.push(Wait::new(Reason::CandidateNotReady, why));
             } else if missing > 0 && self.out.waits.is_empty() {
                 let why = format!("{missing} pods have still to become new");

@@ -3,7 +3,7 @@
 use super::super::fixture::{self, open, past, position, run, set, steady, time};
 use super::super::state::{Condition, Outcome, Phase, Rest, Serving, StepClock, Then};
 use super::*;
-use crate::manifest::desired::HeaderValue;
+use crate::manifest::desired::{HeaderValue, Router, UnitKind};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{PodsDigest, Revision};
 use crate::record::state::Time;
@@ -212,6 +212,20 @@ fn a_pattern_comes_back_and_one_of_a_newer_kind_is_not_taken_for_another() {
     assert!(text.contains("x-canary:\n          regex: ^a|b$\n"), "{text}");
     assert_eq!(parse_plan(text.as_bytes()).unwrap(), plan);
     for newer in [text.replace("regex:", "glob:"), text.replace("regex:", "ignoreCase: true\n          regex:")] {
+        assert!(parse_plan(newer.as_bytes()).is_err(), "{newer}");
+    }
+}
+
+/// Open runs go on after an upgrade: these are the words of versions that knew one router for each kind.
+#[test]
+fn a_plan_whose_target_has_units_reads_and_is_written_as_ever() {
+    for (word, kind) in [("partition", UnitKind::StatefulSet), ("onDelete", UnitKind::DaemonSet)] {
+        let mut plan = fixture::plan();
+        plan.traffic.as_mut().unwrap().router = Router::Units(kind);
+        let text = print_plan(&plan);
+        assert!(text.contains(&format!("    router: {word}\n")), "{text}");
+        assert_eq!(parse_plan(text.as_bytes()).unwrap(), plan);
+        let newer = text.replace(&format!("router: {word}"), "router: someday");
         assert!(parse_plan(newer.as_bytes()).is_err(), "{newer}");
     }
 }

@@ -5,11 +5,13 @@
 //! how many. So the template is the candidate's only as long as pods have to be moved, or all of them may be: at other times a pod that
 //! dies, and the pod of a node that joins, are stable's.
 
-use super::shared::{Member, available, controlled, count, is_seen, number, pods_of, role};
+use super::shared::{Member, available, ceiling, controlled, count, is_seen, most, number, role};
 use crate::manifest::ids::Percent;
 use crate::manifest::object::{Object, section};
+use crate::record::posture::Split;
 use crate::record::state::RoleName;
 use crate::workload::live::LiveState;
+use crate::workload::pace::{Fleet, Standing};
 use crate::workload::readiness::{Available, Readiness};
 use serde_json::json;
 
@@ -32,23 +34,39 @@ pub fn open(set: &Object) -> u32 {
     if set.text("/spec/updateStrategy/type") == Some("OnDelete") { 0 } else { nodes(set) }
 }
 
-/// The set on its way to the pods that stand for the weight, and whose template it has: the candidate's as long as pods of it are
+/// The set on its way to the pods that stand for the split, and whose template it has: the candidate's as long as pods of it are
 /// missing, or none may be anything else.
 #[must_use]
-pub fn exposing(stable: &Object, new: Object, live: &LiveState, weight: Percent) -> (Object, RoleName) {
+pub fn exposing(stable: &Object, new: Object, live: &LiveState, split: &Split) -> (Object, RoleName) {
     let set = live.get(stable.reference());
-    if weight == Percent::ALL || set.is_some_and(|set| missing(set, live, weight) > 0) {
+    if split.weight == Percent::ALL || set.is_some_and(|set| missing(set, live, split) > 0) {
         (on_delete(new), RoleName::Candidate)
     } else {
         (on_delete(stable.clone()), RoleName::Stable)
     }
 }
 
-/// How many pods have still to become new. One that is ending is none any more.
+/// How many pods have still to become new.
 #[must_use]
-pub fn missing(set: &Object, live: &LiveState, weight: Percent) -> u32 {
-    let new = controlled(set, live).filter(|member| member.role == RoleName::Candidate && !member.is_ending());
-    pods_of(nodes(set), weight).saturating_sub(count(new))
+pub fn missing(set: &Object, live: &LiveState, split: &Split) -> u32 {
+    ceiling(nodes(set), split).saturating_sub(new(set, live))
+}
+
+/// How many pods are new. One that is ending is none any more.
+fn new(set: &Object, live: &LiveState) -> u32 {
+    count(controlled(set, live).filter(|member| member.role == RoleName::Candidate && !member.is_ending()))
+}
+
+/// How many pods have still to go on the way to the version of that role. Those that are gone, or will be, come back of it.
+#[must_use]
+pub fn quota(set: &Object, live: &LiveState, toward: RoleName, split: &Split) -> u32 {
+    match toward {
+        RoleName::Candidate => {
+            let stay = count(controlled(set, live).filter(|member| !member.is_ending()));
+            missing(set, live, split).saturating_sub(nodes(set).saturating_sub(stay))
+        }
+        RoleName::Stable => new(set, live).saturating_sub(most(set, nodes(set), split)),
+    }
 }
 
 /// The pods of a live set, in the order of their nodes, the last first.
@@ -63,44 +81,38 @@ fn node(pod: &Object) -> &str {
     pod.text("/spec/nodeName").unwrap_or_default()
 }
 
-/// The pod that is to become new next, once all that are new are ready, and each node has its pod. One that is not ready comes last: its
-/// node may be down.
+/// The pods on the way to the version of that role, one whose template the set has: each in the order of its node, and back in the
+/// opposite one. One that is not ready becomes new last: its node may be down.
 #[must_use]
-pub fn next<'a>(set: &'a Object, live: &'a LiveState, weight: Percent) -> Option<&'a Object> {
-    let all = members(set, live);
-    let moves = role(set) == RoleName::Candidate && is_seen(set) && missing(set, live, weight) > 0;
-    let settled = |member: &Member<'_>| !member.is_ending() && (member.role == RoleName::Stable || member.is_ready());
-    if !moves || count(all.iter()) < nodes(set) || !all.iter().all(settled) {
-        return None;
+pub fn fleet<'a>(set: &'a Object, live: &'a LiveState, toward: RoleName) -> Fleet<&'a Object> {
+    if role(set) != toward || !is_seen(set) {
+        return Fleet::at_rest();
     }
-    let old = all.iter().rev().filter(|member| member.role == RoleName::Stable);
-    old.min_by_key(|member| !member.is_ready()).map(|member| member.pod)
-}
-
-/// The candidate's pods beyond those that stand for the weight, where they come back as stable's: those that are not ready at once, of
-/// the others the last, once nothing is on its way. Nobody waits for a node that is down.
-#[must_use]
-pub fn displaced<'a>(set: &'a Object, live: &'a LiveState, weight: Percent) -> Vec<&'a Object> {
-    if role(set) == RoleName::Candidate || !is_seen(set) {
-        return Vec::new();
+    let mut all = members(set, live);
+    let between = nodes(set).saturating_sub(count(all.iter()));
+    let new: Vec<Member<'_>> = all.iter().copied().filter(|member| member.role == RoleName::Candidate).collect();
+    if toward == RoleName::Candidate {
+        all.reverse();
+        all.sort_by_key(|member| member.role == RoleName::Stable && !member.is_ready());
     }
-    let all = members(set, live);
-    let new: Vec<&Member<'_>> = all.iter().filter(|member| member.role == RoleName::Candidate).collect();
-    let staying = usize::try_from(pods_of(nodes(set), weight)).unwrap_or(usize::MAX);
-    let going = &new[..new.len().saturating_sub(staying)];
-    let broken = going.iter().filter(|member| !member.is_ready() && !member.is_ending());
-    let broken: Vec<&Object> = broken.map(|member| member.pod).collect();
-    if !broken.is_empty() || count(all.iter()) < nodes(set) || all.iter().any(|member| is_on_its_way(member, &new)) {
-        return broken;
-    }
-    going.iter().find(|member| !member.is_ending()).map(|member| member.pod).into_iter().collect()
+    let standing = |member: &Member<'_>| match (toward, member.role) {
+        (RoleName::Candidate, _) if member.is_ending() => Standing::Moving,
+        (RoleName::Candidate, RoleName::Stable) => Standing::Fresh,
+        (RoleName::Candidate, RoleName::Candidate) if !member.is_ready() => Standing::Moving,
+        // Nobody waits for a node that is down.
+        (RoleName::Stable, _) if is_on_its_way(member, &new) => Standing::Moving,
+        (RoleName::Stable, RoleName::Candidate) if member.is_ready() => Standing::Fresh,
+        (RoleName::Stable, RoleName::Candidate) if !member.is_ending() => Standing::Failed,
+        _ => Standing::Confirmed,
+    };
+    Fleet { units: all.iter().map(|member| (member.pod, standing(member))).collect(), between }
 }
 
 /// Whether a pod is being replaced, or has been and is not ready yet. A pod of stable's that is older than the candidate's was not ready
 /// for reasons of its own, and holds nobody up on the way back; nor does one that was lost.
-fn is_on_its_way(member: &Member<'_>, new: &[&Member<'_>]) -> bool {
+fn is_on_its_way(member: &Member<'_>, new: &[Member<'_>]) -> bool {
     let made = |member: &Member<'_>| crate::workload::readiness::made(member.pod);
-    let youngest = new.iter().filter_map(|member| made(member)).max();
+    let youngest = new.iter().filter_map(made).max();
     let replaced = member.role == RoleName::Stable && !member.is_ready() && made(member) >= youngest;
     !member.was_lost() && (member.is_ending() || replaced)
 }

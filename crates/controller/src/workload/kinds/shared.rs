@@ -7,6 +7,7 @@ use super::daemon;
 use super::stateful;
 use crate::manifest::ids::{Percent, PodsDigest};
 use crate::manifest::object::{Kind, Object, PODS, ROLE, items, section};
+use crate::record::posture::{Split, Units};
 use crate::record::state::{RoleName, Time};
 use crate::workload::live::LiveState;
 use crate::workload::readiness::{Available, Readiness};
@@ -23,6 +24,43 @@ const STARTS: TimeDelta = TimeDelta::seconds(2);
 #[must_use]
 pub fn pods_of(replicas: u32, weight: Percent) -> u32 {
     u32::try_from(u64::from(replicas) * u64::from(weight.get()) / 100).unwrap_or(u32::MAX)
+}
+
+/// How many of so many units a split lets become new: the larger of its share and its number.
+#[must_use]
+pub fn ceiling(all: u32, split: &Split) -> u32 {
+    pods_of(all, split.weight).max(split.units.count.min(all))
+}
+
+/// How many of so many units of that workload may be new. Of those that were let in nobody goes back because others leave; those of a
+/// StatefulSet that leave are the first that were new.
+#[must_use]
+pub fn most(set: &Object, all: u32, split: &Split) -> u32 {
+    let kept = if set.reference().kind == Kind::DaemonSet { split.units.done } else { 0 };
+    ceiling(all, split).max(kept)
+}
+
+/// The same split once it is in force on that workload: who is let in by it is counted.
+#[must_use]
+pub fn let_in(set: &Object, split: &Split) -> Split {
+    let all = size(set);
+    let done = if set.reference().kind == Kind::DaemonSet { most(set, all, split) } else { 0 };
+    Split { units: Units { done, ..split.units }, ..split.clone() }
+}
+
+/// How many pods of a live workload are new, or may be made so by its controller.
+#[must_use]
+pub fn exposed(set: &Object, live: &LiveState) -> u32 {
+    let new = count(controlled(set, live).filter(|member| member.role == RoleName::Candidate));
+    if role(set) == RoleName::Candidate { new.max(open(set)) } else { new }
+}
+
+/// Whether a live workload has at most so many new pods as a split lets be new.
+#[must_use]
+pub fn is_within(set: &Object, live: &LiveState, split: &Split) -> bool {
+    // While it has more pods than it asks for these serve as well.
+    let all = size(set).max(count(members(set, live).iter()));
+    exposed(set, live) <= most(set, all, split)
 }
 
 /// The share of `new` pods among all, rounded up.
@@ -244,13 +282,15 @@ pub fn lowers(rendered: &Object, of: RoleName, live: &Object) -> bool {
     }
 }
 
-/// The candidate's pods that nobody else takes away, and that have to go where so much may be exposed.
+/// The pods that go now on the way to the version of that role, where so much may be exposed, and so many may be away at a time. Their
+/// controller makes each anew of that version, and replaces none of them by itself.
 #[must_use]
-pub fn displaced<'a>(set: &'a Object, live: &'a LiveState, weight: Percent) -> Vec<&'a Object> {
+pub fn due<'a>(set: &'a Object, live: &'a LiveState, toward: RoleName, split: &Split, slots: u32) -> Vec<&'a Object> {
     if set.reference().kind == Kind::DaemonSet {
-        daemon::displaced(set, live, weight)
+        daemon::fleet(set, live, toward).due(daemon::quota(set, live, toward, split), slots)
     } else {
-        stateful::displaced(set, live)
+        // Its partition says which.
+        stateful::fleet(set, live, toward, slots).due(u32::MAX, slots)
     }
 }
 

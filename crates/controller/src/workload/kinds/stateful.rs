@@ -6,22 +6,23 @@
 //! be put back for the old one. With `OrderedReady` a pod that never becomes ready keeps its controller from everything
 //! else ("Forced rollback" in the documentation of StatefulSets): it has to be deleted on the way back.
 
-use super::shared::{Member, available, controlled, count, is_seen, number, pods_of, role};
-use crate::manifest::ids::Percent;
+use super::shared::{Member, available, ceiling, controlled, count, is_seen, number, role};
 use crate::manifest::object::{Object, section};
+use crate::record::posture::Split;
 use crate::record::state::RoleName;
 use crate::workload::live::LiveState;
+use crate::workload::pace::{Fleet, Standing};
 use crate::workload::readiness::Readiness;
 
 /// A partition that lets no pod be new, however many are added: the highest that the API takes.
 const NOBODY: u32 = 2_147_483_647;
 
-/// The same with so many pods new as stand for the weight. Where the live size is about to change, neither size may make them more.
+/// The same with so many pods new as stand for the split. Where the live size is about to change, neither size may make them more.
 #[must_use]
-pub fn exposing(set: Object, live: Option<&Object>, weight: Percent) -> Object {
+pub fn exposing(set: Object, live: Option<&Object>, split: &Split) -> Object {
     let declared = set.int("/spec/replicas").map(|_| replicas(&set));
     let sizes = declared.into_iter().chain(live.map(replicas));
-    let partition = |size| match pods_of(size, weight) {
+    let partition = |size| match ceiling(size, split) {
         0 => NOBODY,
         new => size - new,
     };
@@ -100,23 +101,36 @@ pub fn between_revisions(set: &Object) -> Option<String> {
     Some(format!("{}: its last update is not complete: all its pods have to be ready first", set.reference()))
 }
 
-/// The candidate's pods that the controller would make of the other revision, and does not: those that are not ready, which may keep
-/// it from everything, and below the partition the highest, once all pods are ready.
+/// The pods on the way to the version of that role, the highest first, as far as its controller does not replace them by itself. It does
+/// so one after the other, in that order too: beyond that only where it makes those that are away at the same time. Back go besides
+/// those of the candidate that it would make of the other revision: below the partition it leaves them, and one that is not ready may
+/// keep it from everything.
 #[must_use]
-pub fn displaced<'a>(set: &'a Object, live: &'a LiveState) -> Vec<&'a Object> {
-    if !is_seen(set) {
-        return Vec::new();
+pub fn fleet<'a>(set: &'a Object, live: &'a LiveState, toward: RoleName, slots: u32) -> Fleet<&'a Object> {
+    let several = slots > 1 && at_once(set);
+    if !is_seen(set) || toward == RoleName::Candidate && !several {
+        return Fleet::at_rest();
     }
     let all = members(set, live);
-    let displaced = |m: &&Member<'a>| m.role == RoleName::Candidate && !m.is_ending() && is_displaced(set, m.pod);
-    let broken: Vec<&Object> = all.iter().filter(displaced).filter(|m| !m.is_ready()).map(|m| m.pod).collect();
-    let ready = all.iter().filter(|m| m.is_ready()).count();
-    let whole = ready == all.len() && u32::try_from(ready).is_ok_and(|ready| ready >= replicas(set));
-    if !broken.is_empty() || !whole {
-        return broken;
-    }
-    let left = |m: &&Member<'a>| place(set, m.pod) < Some(partition(set));
-    all.iter().filter(displaced).find(left).map(|m| m.pod).into_iter().collect()
+    let between = replicas(set).saturating_sub(count(all.iter()));
+    let standing = |member: &Member<'_>| {
+        let displaced = member.role != toward && is_displaced(set, member.pod);
+        let left = several || place(set, member.pod) < Some(partition(set));
+        match (toward, member.is_ready()) {
+            _ if member.is_ending() => Standing::Moving,
+            (RoleName::Stable, false) if displaced => Standing::Failed,
+            (RoleName::Candidate, _) | (RoleName::Stable, true) if displaced && left => Standing::Fresh,
+            (RoleName::Candidate, false) if member.role == RoleName::Stable => Standing::Confirmed,
+            (_, false) => Standing::Moving,
+            (_, true) => Standing::Confirmed,
+        }
+    };
+    Fleet { units: all.iter().map(|member| (member.pod, standing(member))).collect(), between }
+}
+
+/// Whether its controller makes the pods that are away at the same time. It makes one after the other where nothing is said.
+fn at_once(set: &Object) -> bool {
+    set.text("/spec/podManagementPolicy") == Some("Parallel")
 }
 
 /// Judges a live set: those of its pods that may be of its template are, and all are available. With all of them there is one

@@ -333,7 +333,7 @@ pub fn candidate(
                 .insert(PODS.to_owned(), pods.as_str().into());
         }
         // It has no copy: `shared` makes what it needs.
-        (By::Partition, _) | (_, None) => return Ok(BTreeMap::new()),
+        (By::Units, _) | (_, None) => return Ok(BTreeMap::new()),
     }
     selects_own(&deployment).map_err(|_| LayoutError::SelectsNoPods { deployment: plan.target.name.clone() })?;
     copies.push(deployment);

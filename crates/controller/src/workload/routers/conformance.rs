@@ -6,6 +6,7 @@ use super::*;
 use crate::manifest::cookie;
 use crate::manifest::desired::{
     By, Expose, Gates, HeaderMatch, HeaderValue, Layout, PhasePlan, Plan, SessionAffinity, Set, Target, TargetKind,
+    UnitKind,
 };
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{Percent, SetId};
@@ -185,9 +186,11 @@ fn each_row(check: impl Fn(&Row)) {
 #[test]
 fn every_router_has_a_row_or_a_reason_for_having_none() {
     let all: Vec<Router> = std::iter::successors(following(None), |router| following(Some(router))).collect();
-    let among = |router: &Router, others: &[Router]| {
-        others.iter().any(|other| std::mem::discriminant(other) == std::mem::discriminant(router))
+    let same = |one: &Router, other: &Router| match (one, other) {
+        (Router::Units(one), Router::Units(other)) => one == other,
+        _ => std::mem::discriminant(one) == std::mem::discriminant(other),
     };
+    let among = |router: &Router, others: &[Router]| others.iter().any(|other| same(other, router));
     let rows: Vec<Router> = rows().into_iter().map(|row| row.router).collect();
     let without: Vec<Router> = WITHOUT.into_iter().map(|(router, _)| router).collect();
     for router in &all {
@@ -202,7 +205,7 @@ fn c_22_what_is_rendered_is_read_back() {
         for split in splits(row) {
             let expected = match row.router.by() {
                 By::Pods => replicas::reachable(BASELINE, &split),
-                By::Partition => partition::reachable(BASELINE, &split),
+                By::Units => units::reachable(BASELINE, &split),
                 By::Route | By::Selector => split.clone(),
             };
             let shown = shown(row, &split);

@@ -279,7 +279,7 @@ pub(super) fn read<'a>(live: &'a Object, services: impl Into<Services<'a>>) -> O
         ));
     }
     match alternatives(&groups) {
-        Ok(Some(headers)) => ObservedSplit::Split(Split { headers, weight, mirror }),
+        Ok(Some(headers)) => ObservedSplit::Split(Split { headers, weight, mirror, ..Split::stable() }),
         Ok(None) => ObservedSplit::Split(Split { weight: Percent::ALL, ..Split::stable() }),
         Err(why) => ObservedSplit::Foreign(why),
     }

@@ -12,10 +12,10 @@ mod ingress_route;
 pub mod istio;
 pub mod leftover;
 pub mod nginx;
-mod partition;
 pub mod replicas;
 mod service;
 mod traefik;
+mod units;
 
 use crate::manifest::desired::Router;
 use crate::manifest::ids::{Namespace, ObjectName, Percent, PodsDigest};
@@ -209,8 +209,7 @@ fn routing(router: &Router) -> Box<dyn Routing + '_> {
         Router::Gloo { service, .. } => Box::new(gloo::RouteTable(service)),
         Router::Replicas { service } => Box::new(replicas::Replicas(service)),
         Router::Service { service } => Box::new(service::Selector(service)),
-        Router::Partition => Box::new(partition::Shared(Kind::StatefulSet)),
-        Router::OnDelete => Box::new(partition::Shared(Kind::DaemonSet)),
+        Router::Units(of) => Box::new(units::Shared(*of)),
     }
 }
 

@@ -1,6 +1,8 @@
 use super::*;
 use crate::manifest::object::{Kind, PODS, ROLE};
+use crate::record::posture::Units;
 use crate::workload::fixtures::{live, object};
+use crate::workload::kinds::shared;
 use crate::workload::readiness::Available;
 use serde_json::{Value, json};
 
@@ -48,7 +50,9 @@ fn world(pods: &str) -> LiveState {
 }
 
 fn gone(set: &Object, pods: &str) -> String {
-    displaced(set, &world(pods)).iter().map(|pod| pod.uid().unwrap()).collect::<Vec<_>>().join(" ")
+    let world = world(pods);
+    let due = shared::due(set, &world, RoleName::Stable, &Split::stable(), 1);
+    due.iter().map(|pod| pod.uid().unwrap()).collect::<Vec<_>>().join(" ")
 }
 
 #[test]
@@ -59,7 +63,8 @@ fn the_partition_holds_at_the_old_size_and_at_the_new_one() {
     };
     let at = |declared_now: Option<u32>, live: Option<u32>, weight: u8| {
         let live = live.map(|live| declared(Some(live)));
-        partition(&exposing(declared(declared_now), live.as_ref(), weight.try_into().unwrap()))
+        let split = Split { weight: weight.try_into().unwrap(), ..Split::stable() };
+        partition(&exposing(declared(declared_now), live.as_ref(), &split))
     };
     assert_eq!(at(Some(4), Some(4), 25), 3);
     assert_eq!(at(Some(4), Some(4), 100), 0);
@@ -69,6 +74,47 @@ fn the_partition_holds_at_the_old_size_and_at_the_new_one() {
     assert_eq!(at(Some(8), Some(4), 50), 4, "it is about to be made larger");
     assert_eq!(at(None, Some(10), 50), 5, "an autoscaler says how many");
     assert_eq!(at(None, None, 50), NOBODY);
+}
+
+#[test]
+fn one_pod_is_new_however_small_a_share_that_is() {
+    let declared = object(Kind::StatefulSet, "db", json!({"spec": {"replicas": 200}}));
+    let at = |count: u32| {
+        let split = Split { units: Units { count, done: 0 }, ..Split::stable() };
+        partition(&exposing(declared.clone(), None, &split))
+    };
+    assert_eq!([at(0), at(1), at(300)], [NOBODY, 199, 0]);
+}
+
+#[test]
+fn n_1_several_pods_are_away_where_its_controller_makes_them_at_the_same_time() {
+    let parallel = |partition: u32, role: &str, policy: &str| {
+        let mut set = set(partition, role, json!({}));
+        set.value_mut()["spec"]["podManagementPolicy"] = policy.into();
+        set
+    };
+    let due = |set: &Object, pods: &str, toward, slots| {
+        let world = world(pods);
+        let due = shared::due(set, &world, toward, &Split::stable(), slots);
+        due.iter().map(|pod| pod.uid().unwrap()).collect::<Vec<_>>().join(" ")
+    };
+    let next = |partition: u32, policy: &str, pods: &str, slots: u32| {
+        due(&parallel(partition, "candidate", policy), pods, RoleName::Candidate, slots)
+    };
+    assert_eq!(next(0, "Parallel", "0a 1a 2a 3a", 3), "3a 2a 1a");
+    assert_eq!(next(2, "Parallel", "0a 1a 2a 3a", 3), "3a 2a", "those below the partition are not to be new");
+    assert_eq!(next(0, "Parallel", "0a 1a 2a 3b!", 3), "2a 1a", "it starts");
+    assert_eq!(next(0, "Parallel", "0a 1a 2a 3a?", 3), "2a 1a", "its controller has begun");
+    assert_eq!(next(0, "Parallel", "0a 1a", 3), "1a", "two are not there yet");
+    assert_eq!(next(2, "Parallel", "0a! 1a 2a 3a", 2), "3a 2a", "that one was not ready before, and stays as it is");
+    assert_eq!(next(0, "Parallel", "0a 1a 2a 3a", 1), "", "its controller does that by itself");
+    assert_eq!(next(0, "OrderedReady", "0a 1a 2a 3a", 3), "", "they would be made one after the other");
+    let mut back = parallel(0, "stable", "Parallel");
+    back.value_mut()["status"]["currentRevision"] = "db-b".into();
+    back.value_mut()["status"]["updateRevision"] = "db-a".into();
+    back.value_mut()["spec"]["template"]["metadata"]["labels"] = json!({"app": "db"});
+    assert_eq!(due(&back, "0b 1b 2b 3b", RoleName::Stable, 2), "3b 2b");
+    assert_eq!(due(&back, "0b 1b 2b! 3a!", RoleName::Stable, 3), "2b! 1b", "what is broken first");
 }
 
 #[test]

@@ -324,7 +324,7 @@ fn partition() -> Row {
     Row {
         name: "partition",
         layout: Layout::InPlace,
-        router: Router::Partition,
+        router: Router::Units(UnitKind::StatefulSet),
         target: TargetKind::StatefulSet,
         manifests: vec![backend_service()],
         tells: Tells::Nobody,
@@ -346,15 +346,15 @@ pub(super) fn following(router: Option<&Router>) -> Option<Router> {
         Some(Router::Contour { .. }) => Router::Gloo { route_table: web(), service: web() },
         Some(Router::Gloo { .. }) => Router::Replicas { service: web() },
         Some(Router::Replicas { .. }) => Router::Service { service: web() },
-        Some(Router::Service { .. }) => Router::Partition,
-        Some(Router::Partition) => Router::OnDelete,
-        Some(Router::OnDelete) => return None,
+        Some(Router::Service { .. }) => Router::Units(UnitKind::StatefulSet),
+        Some(Router::Units(UnitKind::StatefulSet)) => Router::Units(UnitKind::DaemonSet),
+        Some(Router::Units(UnitKind::DaemonSet)) => return None,
     })
 }
 
 /// The routers without a row, and where the same is held of them.
 pub(super) const WITHOUT: [(Router, &str); 1] = [(
-    Router::OnDelete,
+    Router::Units(UnitKind::DaemonSet),
     "no object says its split: it is which pods were deleted since, and what is rendered depends on them. workload/kinds/daemon/tests.rs has a \
      world of pods for it",
 )];

@@ -48,6 +48,7 @@ fn any_split() -> impl Strategy<Value = Split> {
         weight: weight.try_into().unwrap(),
         mirror: mirror.try_into().unwrap(),
         headers,
+        ..Split::stable()
     })
 }
 

@@ -4,19 +4,26 @@
 //! The share is that of the pods that may be new or are, ready or not: pods that fail only lower it.
 
 use super::{Fields, ObservedSplit, RouteStatus, RouteView, Routing};
+use crate::manifest::desired::UnitKind;
 use crate::manifest::ids::{ObjectName, Percent};
 use crate::manifest::object::{Kind, Object};
 use crate::record::posture::Split;
 use crate::record::state::RoleName;
-use crate::workload::kinds::shared::{count, is_seen, members, open, pods_of, role, size, weight_of};
+use crate::workload::kinds::shared::{
+    ceiling, count, exposed, is_seen, is_within, members, open, role, size, weight_of,
+};
 use crate::workload::kinds::stateful;
 
 /// A workload of that kind.
-pub(super) struct Shared(pub(super) Kind);
+pub(super) struct Shared(pub(super) UnitKind);
 
 impl Routing for Shared {
     fn routes(&self, target: &ObjectName) -> Vec<(Kind, ObjectName)> {
-        vec![(self.0, target.clone())]
+        let kind = match self.0 {
+            UnitKind::StatefulSet => Kind::StatefulSet,
+            UnitKind::DaemonSet => Kind::DaemonSet,
+        };
+        vec![(kind, target.clone())]
     }
 
     fn read(&self, set: Option<&Object>, view: &RouteView<'_>) -> ObservedSplit {
@@ -29,19 +36,28 @@ impl Routing for Shared {
         ObservedSplit::Split(Split { weight: allowed.max(new), ..Split::stable() })
     }
 
-    fn reachable(&self, _view: &RouteView<'_>, set: Option<&Object>, split: &Split) -> Split {
-        reachable(set.map_or(0, size), split)
+    /// As many as are new by now, if these are enough and may stay.
+    fn reachable(&self, view: &RouteView<'_>, set: Option<&Object>, split: &Split) -> Split {
+        let Some(set) = set else { return reachable(0, split) };
+        let enough = exposed(set, view.live) >= ceiling(size(set), split) && is_within(set, view.live, split);
+        match self.read(Some(set), view) {
+            ObservedSplit::Split(shown) if enough => shown,
+            ObservedSplit::Split(_) | ObservedSplit::Foreign(_) => reachable(size(set), split),
+        }
     }
 
     /// The old template of a DaemonSet is in no object that is known here.
     fn lowered(&self, live: &Object, _view: &RouteView<'_>) -> Object {
-        if self.0 == Kind::StatefulSet { stateful::closed(live) } else { live.clone() }
+        match self.0 {
+            UnitKind::StatefulSet => stateful::closed(live),
+            UnitKind::DaemonSet => live.clone(),
+        }
     }
 
     /// Of a StatefulSet: where it is stable's the partition is nobody's. Without the type a partition says nothing.
     fn fields(&self, live: &Object) -> Fields {
         match role(live) {
-            RoleName::Candidate if self.0 == Kind::StatefulSet => {
+            RoleName::Candidate if self.0 == UnitKind::StatefulSet => {
                 vec![&["spec", "updateStrategy", "type"], &["spec", "updateStrategy", "rollingUpdate", "partition"]]
             }
             RoleName::Candidate | RoleName::Stable => Vec::new(),
@@ -57,7 +73,7 @@ impl Routing for Shared {
     }
 }
 
-/// What is read once `split` is in force on so many pods: at most its weight.
+/// What is read once `split` is in force on so many pods.
 pub(super) fn reachable(replicas: u32, split: &Split) -> Split {
-    Split { weight: weight_of(pods_of(replicas, split.weight), replicas), ..Split::stable() }
+    Split { weight: weight_of(ceiling(replicas, split), replicas), ..Split::stable() }
 }
