@@ -118,6 +118,7 @@ scenarios! {
     candidate_is_evicted
     check_nobody_understands
     checks_go_on_at_the_promotion_gate
+    claims_and_secrets_of_the_set
     clock_ran_ahead
     clock_set_forward
     closed_gate
@@ -278,6 +279,8 @@ scenarios! {
     stable_down_at_rest
     stable_down_in_a_run
     stable_down_is_promoted
+    stable_down_main_moves_on
+    stable_down_taken_back
     stable_fails_during_a_run
     state_branch_is_forged
     state_branch_is_forged_at_a_gate

@@ -6,6 +6,7 @@ use super::files::{Entry, Files, RepoPath};
 use super::ids::Namespace;
 use super::object::Kind;
 use super::raw;
+use super::set::refused::Unallowed;
 use super::set::{self, Item, SetFiles};
 use super::yaml::Node;
 use serde_json::Value;
@@ -83,7 +84,7 @@ fn one(files: &Files, rollout_file: &RepoPath, file: &RepoPath, namespace: &Name
         None => return Err(missing(path.as_str())),
     };
     let only = SetFiles::from([(file.clone(), (blob, bytes))]);
-    let others = &|_: &_| Err("what stands before a step is a Job".to_owned());
+    let others = &|_: &_| Err(Unallowed { found: None, help: "what stands before a step is a Job".to_owned() });
     let kinds = set::Kinds { known: &[Kind::Job], others };
     let (items, found) = set::read_kinds(&only, rollout_file.parent().as_ref(), namespace, &kinds);
     if !found.is_empty() {

@@ -16,11 +16,12 @@ use super::duration::Span;
 use super::expand;
 use super::files::{Entry, Files, RepoPath};
 use super::ids::{BlobId, ClusterName, Namespace, RolloutId, TenantName};
-use super::installation::Caps;
+use super::installation::{self, Caps};
 use super::job::{self, Jobs};
 use super::object::{Kind, ObjectRef};
 use super::other::GroupKind;
 use super::policy::{self, Policy, Tenant};
+use super::set::refused::Unallowed;
 use super::set::{self, Item, Items, Kinds, SetFiles};
 use super::tracked::Track;
 use super::yaml::{self, Dialect, Node, Parsed};
@@ -355,6 +356,10 @@ fn no_policy(path: &RepoPath) -> Diagnostic {
 
 fn capped(item: &Item, caps: &Caps, tenant: Option<(&TenantName, &Tenant)>) -> Option<Diagnostic> {
     let kind = item.object.reference().kind;
+    if let Kind::Other(_) = kind {
+        // That was asked as it was read.
+        return None;
+    }
     if !caps.allows_kind(kind) {
         let found = format!("this installation manages no objects of kind {kind}");
         return Some(item.error("/kind", Code::NotPermitted, found, "kinds that its caps allow"));
@@ -365,16 +370,21 @@ fn capped(item: &Item, caps: &Caps, tenant: Option<(&TenantName, &Tenant)>) -> O
 }
 
 /// Whether a kind that is known by its names alone may stand in a tenant's sets, or who has to allow it.
-fn allowed(kind: &GroupKind, caps: &Caps, tenant: Option<(&TenantName, &Tenant)>) -> Result<(), String> {
-    if !caps.allows_other(kind) {
-        return Err(format!(
+fn allowed(kind: &GroupKind, caps: &Caps, tenant: Option<(&TenantName, &Tenant)>) -> Result<(), Unallowed> {
+    if let Err(why) = installation::managed(kind) {
+        return Err(Unallowed { found: Some(why.found), help: format!("expected are {}", why.expected) });
+    }
+    if !caps.allows_other_of(kind, tenant.map(|(_, tenant)| tenant)) {
+        let help = format!(
             "operations allows it by caps.kinds: [{kind}] in the Installation, which the chart writes by extraKinds (docs/files.md)"
-        ));
+        );
+        return Err(Unallowed { found: None, help });
     }
     match tenant.filter(|(_, tenant)| !tenant.allows_other(kind)) {
-        Some((name, _)) => {
-            Err(format!("operations allows it to the tenant by tenants.{name}.kinds in {}", policy::FILE))
-        }
+        Some((name, _)) => Err(Unallowed {
+            found: Some(format!("tenant {name} may have no objects of kind {kind}")),
+            help: format!("operations allows it by tenants.{name}.kinds in {}", policy::FILE),
+        }),
         None => Ok(()),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::desired::Set;
 use super::files::RepoPath;
-use super::object::{Kind, ObjectRef, at};
+use super::object::{Kind, Object, ObjectRef, at};
 use super::set;
 use serde_json::Value;
 use std::fmt;
@@ -43,6 +43,25 @@ impl Referent {
             Self::ServiceAccount => Some(Kind::ServiceAccount),
             Self::Secret | Self::PersistentVolumeClaim => None,
         }
+    }
+}
+
+/// What an object of a set gives to pods that is looked up by its name: a claim itself, or the Secret that its controller writes.
+#[must_use]
+pub fn given(object: &Object) -> Option<(Referent, &str)> {
+    let Kind::Other(kind) = object.reference().kind else { return None };
+    let name = object.reference().name.as_str();
+    let named = |pointer| object.at(pointer).and_then(Value::as_str);
+    match (kind.group(), kind.kind()) {
+        ("", "PersistentVolumeClaim") => Some((Referent::PersistentVolumeClaim, name)),
+        ("external-secrets.io", "ExternalSecret") => {
+            Some((Referent::Secret, named("/spec/target/name").unwrap_or(name)))
+        }
+        ("bitnami.com", "SealedSecret") => {
+            Some((Referent::Secret, named("/spec/template/metadata/name").unwrap_or(name)))
+        }
+        ("cert-manager.io", "Certificate") => Some((Referent::Secret, named("/spec/secretName")?)),
+        _ => None,
     }
 }
 

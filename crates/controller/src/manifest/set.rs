@@ -6,7 +6,7 @@ pub(super) mod refused;
 
 pub(super) use list::unreadable;
 pub use list::{Listed, MAX_FILES, Misplaced, list};
-use refused::{UNRENDERED, refused_kind};
+use refused::{UNRENDERED, Unallowed, refused_kind};
 
 use super::canonical::{self, MAX_INTEGER};
 use super::desired::{Set, Target, TargetKind};
@@ -181,7 +181,7 @@ pub(super) struct Kinds<'a> {
     /// Of those that tidegate knows.
     pub(super) known: &'a [Kind],
     /// Of all others, or who has to allow it, in words.
-    pub(super) others: &'a dyn Fn(&GroupKind) -> Result<(), String>,
+    pub(super) others: &'a dyn Fn(&GroupKind) -> Result<(), Unallowed>,
 }
 
 /// The same, where these kinds may stand.
@@ -202,7 +202,7 @@ pub(super) fn read_kinds(
         told.for_each(|diagnostic| diagnostic.source.clear());
         let mut here = read_file(parsed, namespace, kinds, &mut items);
         here.iter_mut()
-            .filter(|told| told.source.contains("{{"))
+            .filter(|told| told.source.contains("{{") && (told.help.is_none() || told.code == Code::Syntax))
             .for_each(|told| told.help = Some(UNRENDERED.to_owned()));
         here.truncate(MOST);
         found.extend(here);

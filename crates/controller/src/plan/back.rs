@@ -12,6 +12,7 @@ use super::introduce;
 use super::procedure::{self, Step};
 use super::report::{Reason, Wait};
 use super::retreat;
+use super::troubled;
 use crate::gate::BrakeWord;
 use crate::manifest::desired::Plan;
 use crate::manifest::duration::Span;
@@ -139,6 +140,8 @@ pub fn turn(draft: &mut Draft<'_>, run: &Run, turn: Turn) {
 pub fn record_turn(draft: &mut Draft<'_>, turn: Turn) {
     let position =
         Position { step: StepName::fixed("split"), seq: draft.state.seq + 1, clock: StepClock::entered(draft.now()) };
+    // What was skipped on the way forward is nothing that a person has said of the way back.
+    draft.state.run.iter_mut().for_each(|run| run.skipped = None);
     let what = format!("goes back: {}", turn.why);
     draft.enter(Phase::Reverting { position, why: turn.why, then: turn.then }, what);
 }
@@ -193,6 +196,9 @@ pub fn reverting(draft: &mut Draft<'_>, position: &Position, why: &str, then: Th
         _ => {
             if go_back(draft, &run, &turn) {
                 next(draft, &drain, &turn);
+            } else if let Some(down) = draft.posture().cloned().and_then(|live| troubled::told(draft, &plan, &live)) {
+                draft.waits.retain(|wait| wait.reason != Reason::StableNotReady);
+                draft.waits.push(down);
             }
         }
     }

@@ -158,7 +158,8 @@ fn turn_back(
     if step.name.as_str() == "return" {
         return None;
     }
-    if let Some(turn) = back::asked_for(draft, run, Superseding::at(step)) {
+    let asked = back::asked_for(draft, run, Superseding::at(step));
+    if let Some(turn) = asked.filter(|turn| turn.then != Then::NextRun || !troubled::is_stranded(draft, plan)) {
         return Some(Judgement::Back(turn));
     }
     if draft.unread.is_some() {

@@ -8,6 +8,7 @@ use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{Kind, items};
 use crate::manifest::set::Item;
+use crate::manifest::set::refused::UNRENDERED;
 use crate::manifest::{expand, raw};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -29,7 +30,7 @@ pub(super) fn check(case: &Case<'_>, target: &Item, findings: &mut Findings) {
     };
     findings.errors.extend(sizes(case, target));
     findings.errors.extend(names(case, target, service));
-    clones(target, findings);
+    clones(case, target, findings);
     selectors(case, target, service, findings);
     findings.errors.extend(tells_apart(case, target, service));
 }
@@ -170,7 +171,7 @@ pub(super) fn ports(case: &Case<'_>, target: &Item) -> Vec<Diagnostic> {
 }
 
 /// What a second copy of the pods would fight over (design §13.15).
-fn clones(target: &Item, findings: &mut Findings) {
+fn clones(case: &Case<'_>, target: &Item, findings: &mut Findings) {
     let spec = "/spec/template/spec";
     let count = |pointer: &str| target.object.at(pointer).and_then(Value::as_array).map_or(0, Vec::len);
     for i in 0..count(&format!("{spec}/containers")) {
@@ -184,12 +185,37 @@ fn clones(target: &Item, findings: &mut Findings) {
     }
     for i in 0..count(&format!("{spec}/volumes")) {
         let pointer = format!("{spec}/volumes/{i}/persistentVolumeClaim");
-        if target.object.at(&pointer).is_some() {
+        let Some(claim) = target.object.at(&format!("{pointer}/claimName")).and_then(Value::as_str) else { continue };
+        if !is_for_many(case, claim) {
             let found = "the candidate's pods will mount the same claim as stable's";
             let expected = "a claim that many pods can mount (ReadWriteMany or ReadOnlyMany)";
             findings.warnings.push(target.error(&pointer, Code::CannotClone, found, expected));
         }
     }
+}
+
+/// Images that are templates: to YAML they are texts, to the kubelet no names of images.
+pub(super) fn unrendered(item: &Item) -> Vec<Diagnostic> {
+    let templates = ["/spec/template/spec", "/spec/jobTemplate/spec/template/spec"].into_iter();
+    let lists = templates.flat_map(|spec| ["containers", "initContainers"].map(|list| format!("{spec}/{list}")));
+    let images = lists.flat_map(|list| {
+        let count = item.object.at(&list).and_then(Value::as_array).map_or(0, Vec::len);
+        (0..count).map(move |i| format!("{list}/{i}/image"))
+    });
+    let is_template =
+        |at: &String| item.object.at(at).and_then(Value::as_str).is_some_and(|image| image.contains("{{"));
+    let found = |at: String| item.error(&at, Code::Schema, "this image is a template", "an image").help(UNRENDERED);
+    images.filter(is_template).map(found).collect()
+}
+
+/// Whether a claim of the set is one that pods of several nodes can mount.
+fn is_for_many(case: &Case<'_>, name: &str) -> bool {
+    let own = case.items.values().filter(|item| item.object.reference().name.as_str() == name);
+    let mut claims = own.filter(|item| item.object.reference().kind.as_str() == "PersistentVolumeClaim");
+    claims.any(|claim| {
+        let modes = claim.object.at("/spec/accessModes").and_then(Value::as_array).into_iter().flatten();
+        modes.filter_map(Value::as_str).any(|mode| matches!(mode, "ReadWriteMany" | "ReadOnlyMany"))
+    })
 }
 
 pub(super) fn labels(value: Option<&Value>) -> Labels {

@@ -69,6 +69,13 @@ fn answers(object: &Object) -> Vec<(String, Answers)> {
             let all = hosts.map_or(vec![Answers::Untold], |hosts| hosts.into_iter().map(Answers::For).collect());
             all.into_iter().map(move |answers| (at.clone(), answers)).collect::<Vec<_>>()
         }));
+    } else if let Kind::Other(other) = kind
+        && (other.group(), other.kind()) == ("cert-manager.io", "Certificate")
+    {
+        // Whoever has a certificate for a host can answer for it, whichever issuer gave it.
+        let names = each(object, "/spec/dnsNames", "").into_iter().filter(|(at, _)| !at.is_empty());
+        let common = object.at("/spec/commonName").map(|name| ("/spec/commonName".to_owned(), answer(name)));
+        found.extend(names.chain(common));
     }
     found
 }
