@@ -163,7 +163,7 @@ impl Edge {
                 None
             }
             Err(error) => {
-                self.lost(&error.to_string());
+                self.lost(&why(&error));
                 None
             }
         }
@@ -193,7 +193,7 @@ impl Edge {
                 StepOutcome::Stale
             }
             Ok(Err(error)) => {
-                tracing::warn!(why = plain(&error.to_string()), "the status cannot be written now");
+                tracing::warn!(why = why(&error), "the status cannot be written now");
                 StepOutcome::Away
             }
             Err(_) => StepOutcome::Away,
@@ -211,7 +211,7 @@ impl Edge {
                 Fetched::Missing(format!("ContentMissing: there is no ConfigMap {name}"))
             }
             Ok(Err(error)) => {
-                tracing::warn!(why = plain(&error.to_string()), name, "the content cannot be read now");
+                tracing::warn!(why = why(&error), name, "the content cannot be read now");
                 Fetched::Away
             }
             Err(_) => Fetched::Away,
@@ -246,16 +246,33 @@ impl Reached for Edge {
         match self.client.apiserver_version().await {
             // Any answer is one.
             Ok(_) | Err(kube::Error::Api(_)) => Ok(()),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(why(&error)),
         }
     }
 }
 
 async fn within<T>(asked: impl Future<Output = kube::Result<T>>) -> Result<T, String> {
     match timeout(PATIENCE, asked).await {
-        Ok(answer) => answer.map_err(|error| error.to_string()),
+        Ok(answer) => answer.map_err(|error| why(&error)),
         Err(_) => Err("no answer".to_owned()),
     }
+}
+
+/// What the API server has said, or why it has not.
+fn why(error: &kube::Error) -> String {
+    if let kube::Error::Api(status) = error {
+        return plain(&status.message);
+    }
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    plain(&text)
 }
 
 fn seen(object: &DynamicObject) -> Option<NodeSeen> {

@@ -155,6 +155,11 @@ mod tests {
             let why = drive(Path::new(odd), DriverOperation::Read, None).unwrap_err().to_string();
             assert_eq!(why, format!("{odd} is no directory that could be exchanged: name one as /etc/fabric/files"));
         }
+        fs::remove_dir(dir.join("deeper")).unwrap();
+        let large = fs::File::create(dir.join("large")).unwrap();
+        large.set_len((16 << 20) + 1).unwrap();
+        let why = drive(&dir, DriverOperation::Check, Some(&content)).unwrap_err().to_string();
+        assert!(why.ends_with("/a/b holds more than 16777216 bytes"), "{why}");
         // One that is not there yet is none of files.
         let fresh = home.path().join("c/d");
         fs::create_dir(home.path().join("c")).unwrap();

@@ -18,6 +18,9 @@ use std::path::{Path, PathBuf};
 /// The most that a state may hold.
 const MOST_STATE: u64 = 1 << 20;
 
+/// The most that the files of a directory may hold together: contents are smaller, and what was there before may be larger.
+const MOST_FILES: u64 = 16 << 20;
+
 /// The directory.
 #[derive(Debug)]
 pub struct AgentStore {
@@ -131,9 +134,9 @@ fn private() -> DirBuilder {
     builder
 }
 
-/// The files of a directory that holds nothing else.
+/// The files of a directory that holds nothing else, and not too much.
 pub(crate) fn read_files(dir: &Path) -> io::Result<ContentFiles> {
-    let mut files = ContentFiles::new();
+    let (mut files, mut size) = (ContentFiles::new(), 0);
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         let name = entry
@@ -142,6 +145,10 @@ pub(crate) fn read_files(dir: &Path) -> io::Result<ContentFiles> {
             .map_err(|name| io::Error::other(format!("{} is no name", name.display())))?;
         if !entry.file_type()?.is_file() {
             return Err(io::Error::other(format!("{} holds {name}, which is no file", dir.display())));
+        }
+        size += entry.metadata()?.len();
+        if size > MOST_FILES {
+            return Err(io::Error::other(format!("{} holds more than {MOST_FILES} bytes", dir.display())));
         }
         files.insert(name, fs::read(entry.path())?);
     }
@@ -233,6 +240,18 @@ mod tests {
         fs::write(store.content(&digest).unwrap().join("a.conf"), "two").unwrap();
         let (_, disk, told) = AgentStore::open(dir.path()).unwrap();
         assert_eq!((disk.good, told.as_str()), (None, "last-good was unreadable, and is not gone back to"));
+    }
+
+    #[test]
+    fn there_is_one_agent_for_a_directory_and_one_driver_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, ..) = AgentStore::open(dir.path()).unwrap();
+        let held = store.lock().unwrap();
+        assert!(lock_at(&dir.path().join("lock")).unwrap().try_lock().is_err());
+        // The guard of a driver takes the other one, which the agent has only waited for.
+        lock_at(&store.driver_lock()).unwrap().try_lock().unwrap();
+        drop(held);
+        lock_at(&dir.path().join("lock")).unwrap().try_lock().unwrap();
     }
 
     #[test]

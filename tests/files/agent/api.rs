@@ -143,6 +143,7 @@ impl Api {
         let watches = query.contains("watch=true");
         let word = if watches { "WATCH" } else { method.as_str() };
         if self.state.lock().unwrap().cut.as_ref().is_some_and(|file| file.exists()) {
+            self.change(|state| state.asked.push(format!("{word} in vain")));
             return Err(io::Error::other("no route to host"));
         }
         let answer = self.change(|state| {

@@ -177,6 +177,22 @@ async fn n_23_a_conflict_is_told_by_its_code_and_begun_anew() {
 }
 
 #[tokio::test]
+async fn n_7_an_api_server_that_is_away_is_asked_again_and_nothing_is_begun() {
+    let place = Place::new();
+    let cut = place.home.path().join("cut");
+    fs::write(&cut, "").unwrap();
+    place.api.cut_by(cut.clone());
+    let first = files(&[("a.conf", "one")]);
+    place.api.ask(&first);
+    let mut agent = place.agent(place.own());
+    place.runs(&mut agent, |api| api.asked().len() == 4).await;
+    assert_eq!((place.api.asked(), place.in_force()), (vec!["GET in vain".to_owned(); 4], files(&[])));
+    fs::remove_file(cut).unwrap();
+    place.runs_until(&mut agent, "Applied").await;
+    assert_eq!(place.in_force(), first);
+}
+
+#[tokio::test]
 async fn n_30_a_taint_that_cannot_be_taken_away_fails_nothing() {
     let place = Place::new();
     place.api.forbid_nodes(true);

@@ -1,7 +1,7 @@
 //! What came of a step, and what follows from it. Pure.
 
 use super::{AgentStep, Change, Doing, InForce, Mind, NodeDisk, NodeVerdict, Stage, StepOutcome};
-use crate::report::Progress;
+use crate::report::{NodeReport, Progress};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How often going back is tried before it is given up (N-31).
@@ -13,7 +13,7 @@ impl Mind {
         match (step, outcome) {
             (AgentStep::Keep(disk), outcome) => self.kept_or_not(disk.clone(), outcome),
             (AgentStep::Restore { accept, .. }, outcome) => self.restored(accept, outcome),
-            (AgentStep::Stamp(_) | AgentStep::Report(_), outcome) => self.told(outcome),
+            (AgentStep::Stamp(report) | AgentStep::Report(report), outcome) => self.told(report, outcome),
             (AgentStep::Read, outcome) => self.seen(outcome),
             (_, StepOutcome::Away) => {
                 self.vain.api = true;
@@ -92,13 +92,16 @@ impl Mind {
         self.stage = Stage::Rest;
     }
 
-    fn told(&mut self, outcome: StepOutcome) {
+    fn told(&mut self, report: &NodeReport, outcome: StepOutcome) {
         let stage = std::mem::replace(&mut self.stage, Stage::Rest);
         match outcome {
             StepOutcome::Heard(node) => {
-                // The stamp counts if it is about what was checked.
+                // Where something is made of it on the way, it was not heard; it is not said all the time.
+                let is_said = node.said.as_ref().is_some_and(|said| said.says_as(report));
+                self.vain.api = !is_said;
                 if let Stage::Checked(change) = stage
                     && change.doing.ask == node.ask
+                    && is_said
                 {
                     self.stage = Stage::Stamped(change);
                 }

@@ -171,8 +171,45 @@ enum Kill {
     Amid(usize),
 }
 
-/// Runs until nothing is left to do; whoever is killed is started again. How many steps it took.
+/// A rule of the agent that is broken, to see that it is noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Broken {
+    /// What is open is not taken back by who is started again.
+    RestoreFirst,
+    /// The API server has not taken the stamp.
+    StampFirst,
+    /// The disk does not know of what is tried.
+    NoteFirst,
+    /// What fails is told before it is taken back.
+    RestoreBeforeReport,
+    /// What failed is forgotten.
+    Remember,
+}
+
+/// What a process makes of a step that leaves the rule out; nothing if it is another rule's.
+fn leaves_out(broken: Option<Broken>, node: &mut Node, mind: &Mind, step: &AgentStep) -> Option<StepOutcome> {
+    match (broken?, step) {
+        (Broken::RestoreFirst, AgentStep::Restore { accept, .. }) if mind.stage == Stage::Rest => {
+            Some(StepOutcome::Shown(accept.first()?.clone()))
+        }
+        (Broken::StampFirst, AgentStep::Stamp(report)) => {
+            Some(StepOutcome::Heard(NodeSeen { said: Some(report.clone()), ..node.object.clone() }))
+        }
+        (Broken::NoteFirst, AgentStep::Keep(disk)) if disk.doing.is_some() => Some(StepOutcome::Done),
+        (Broken::RestoreBeforeReport, AgentStep::Restore { .. }) if mind.stage != Stage::Rest => {
+            node.tell(&node.object.clone().report(Progress::Failed, "", now()));
+            None
+        }
+        _ => None,
+    }
+}
+
 fn settle(node: &mut Node, kills: &[Kill]) -> usize {
+    settle_with(node, kills, None)
+}
+
+/// Runs until nothing is left to do; whoever is killed is started again. How many steps it took.
+fn settle_with(node: &mut Node, kills: &[Kill], broken: Option<Broken>) -> usize {
     let (mut mind, mut count, mut pauses) = (node.start(), 0, 0);
     loop {
         let step = mind.decide(now());
@@ -189,10 +226,17 @@ fn settle(node: &mut Node, kills: &[Kill]) -> usize {
             mind.retry();
             continue;
         }
+        if let Some(outcome) = leaves_out(broken, node, &mind, &step) {
+            mind.learn(&step, outcome);
+            continue;
+        }
         let dies = |kill: Kill| kills.contains(&kill);
         let number = count;
         count += 1;
-        assert!(count < 300, "it does not settle: {step:?}\n{node:#?}");
+        if count == 300 {
+            node.wrong.push(format!("it does not settle: {step:?}"));
+            return count;
+        }
         if dies(Kill::Before(number)) {
             mind = node.start();
             continue;
@@ -214,6 +258,9 @@ fn settle(node: &mut Node, kills: &[Kill]) -> usize {
             continue;
         }
         mind.learn(&step, outcome);
+        if broken == Some(Broken::Remember) {
+            mind.disk.bad.clear();
+        }
     }
 }
 
@@ -233,31 +280,38 @@ fn said(node: &Node) -> (Option<Progress>, String) {
     node.object.said.clone().map_or((None, String::new()), |said| (Some(said.state), said.message))
 }
 
-/// What has to hold in the end, however it was killed.
-fn judge(node: &Node, killed: usize) {
-    let (state, message) = said(node);
-    let context = format!("{message}\n{node:#?}");
-    assert_eq!(node.wrong, [""; 0], "{context}");
-    assert_eq!(node.disk.doing, None, "{context}");
-    let good = node.disk.good.as_ref().unwrap();
-    assert_eq!(good.shown, node.in_force, "last-good is in force: {context}");
-    match node.odd {
-        Odd::Nothing | Odd::ProbeFailedBefore if killed < 2 => {
-            assert_eq!((state, node.in_force.as_str()), (Some(Progress::Applied), "new"), "{context}");
-        }
-        Odd::Nothing | Odd::ProbeFailedBefore => {
-            let expected = if node.in_force == "new" { Progress::Applied } else { Progress::Failed };
-            assert_eq!(state, Some(expected), "{context}");
-        }
-        Odd::ContentMissing => {
-            assert_eq!((state, node.in_force.as_str()), (Some(Progress::Refused), "old"), "{context}");
-        }
-        Odd::CheckFails | Odd::TryFails | Odd::TryDoesNothing | Odd::TryHalf | Odd::ProbeFails | Odd::CommitFails => {
-            assert_eq!((state, node.in_force.as_str()), (Some(Progress::Failed), "old"), "{context}");
-        }
+/// What does not hold in the end, although it was killed only so often.
+fn faults(node: &Node, killed: usize) -> Vec<String> {
+    let (state, in_force) = (said(node).0, node.in_force.as_str());
+    let mut faults = node.wrong.clone();
+    if node.disk.doing.is_some() {
+        faults.push("a change is left open".into());
+    }
+    if node.disk.good.as_ref().is_none_or(|good| good.shown != in_force) {
+        faults.push("last-good is not in force".into());
     }
     // Interrupted once it is tried once more, and never a third time.
-    assert!(node.tried.len() <= 2, "{context}");
+    if node.tried.len() > 2 {
+        faults.push("it is tried a third time".into());
+    }
+    let fine = match node.odd {
+        Odd::Nothing | Odd::ProbeFailedBefore if killed < 2 => (state, in_force) == (Some(Progress::Applied), "new"),
+        Odd::Nothing | Odd::ProbeFailedBefore => {
+            state == Some(if in_force == "new" { Progress::Applied } else { Progress::Failed })
+        }
+        Odd::ContentMissing => (state, in_force) == (Some(Progress::Refused), "old"),
+        Odd::CheckFails | Odd::TryFails | Odd::TryDoesNothing | Odd::TryHalf | Odd::ProbeFails | Odd::CommitFails => {
+            (state, in_force) == (Some(Progress::Failed), "old")
+        }
+    };
+    if !fine {
+        faults.push(format!("{state:?} while {in_force} is in force"));
+    }
+    faults
+}
+
+fn judge(node: &Node, killed: usize) {
+    assert_eq!(faults(node, killed), [""; 0], "{node:#?}");
 }
 
 fn kills(steps: usize) -> Vec<Kill> {
@@ -305,6 +359,52 @@ fn n_19_killed_between_any_two_steps_or_in_one_of_them() {
         }
     }
     assert!(ways > 10_000, "{ways}");
+}
+
+#[test]
+fn each_rule_is_needed() {
+    let noticed = |broken: Broken| -> Vec<String> {
+        let ways = ODD.into_iter().flat_map(|odd| kills(20).into_iter().map(move |kill| (odd, kill)));
+        let found = ways.flat_map(|(odd, kill)| {
+            let mut node = Node::new(odd);
+            settle_with(&mut node, &[kill], Some(broken));
+            // Somebody starts it once more.
+            settle_with(&mut node, &[], Some(broken));
+            faults(&node, 1)
+        });
+        found.collect()
+    };
+    let found = [
+        (Broken::RestoreFirst, "before an open change was taken back"),
+        (Broken::StampFirst, "something was tried without a stamp"),
+        (Broken::NoteFirst, "something was tried that the disk does not know"),
+        (Broken::RestoreBeforeReport, "Failed is told while new is in force"),
+        (Broken::Remember, "it is tried a third time"),
+    ];
+    for (broken, expected) in found {
+        let faults = noticed(broken);
+        assert!(faults.iter().any(|fault| fault.contains(expected)), "{broken:?}: {faults:?}");
+    }
+}
+
+#[test]
+fn an_answer_that_is_changed_on_the_way_is_not_said_all_the_time() {
+    let mut node = Node::new(Odd::CheckFails);
+    let mut mind = node.start();
+    mind.look(Some(node.object.clone()));
+    let mut told = 0;
+    for _ in 0..50 {
+        let step = mind.decide(now());
+        let outcome = node.act(&step);
+        if let (AgentStep::Report(_), StepOutcome::Heard(mut heard)) = (&step, outcome.clone()) {
+            told += 1;
+            heard.said = None;
+            mind.learn(&step, StepOutcome::Heard(heard));
+        } else {
+            mind.learn(&step, outcome);
+        }
+    }
+    assert_eq!((told, mind.is_waiting()), (1, true));
 }
 
 #[test]
