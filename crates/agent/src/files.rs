@@ -5,11 +5,12 @@
 
 use crate::content::{ContentFiles, hex};
 use crate::driver::DriverOperation;
-use crate::store::{read_files, remove, sync, write_files};
+use crate::store::{read_files, remove, sync, write, write_files};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 
 /// A directory of files, and its two neighbours.
@@ -38,16 +39,19 @@ pub fn drive(dir: &Path, operation: DriverOperation, content: Option<&Path>) -> 
         DriverOperation::Try => {
             let files = read_files(given()?)?;
             place.keep_original()?;
-            place.put(&files)?;
+            place.put(|beside| write_files(beside, &files, 0o644))?;
             Ok(String::new())
         }
         DriverOperation::Commit => sync(&place.parent).map(|()| String::new()),
         DriverOperation::Restore => {
-            let from = content.unwrap_or(&place.original);
-            match read_files(from) {
+            match content {
+                Some(content) => {
+                    let files = read_files(content)?;
+                    place.put(|beside| write_files(beside, &files, 0o644))?;
+                }
+                None if place.original.exists() => place.put(|beside| copy(&place.original, beside))?,
                 // Nothing was ever tried.
-                Err(error) if content.is_none() && error.kind() == ErrorKind::NotFound => {}
-                files => place.put(&files?)?,
+                None => {}
             }
             Ok(String::new())
         }
@@ -86,15 +90,19 @@ impl Place {
             return Ok(());
         }
         remove(&self.beside)?;
-        write_files(&self.beside, &self.in_force()?, 0o644)?;
+        if self.dir.exists() {
+            copy(&self.dir, &self.beside)?;
+        } else {
+            write_files(&self.beside, &ContentFiles::new(), 0o644)?;
+        }
         fs::rename(&self.beside, &self.original)?;
         sync(&self.parent)
     }
 
     /// Puts files into force: in one moment all old ones are there, in the next all new ones.
-    fn put(&self, files: &ContentFiles) -> io::Result<()> {
+    fn put(&self, make: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
         remove(&self.beside)?;
-        write_files(&self.beside, files, 0o644)?;
+        make(&self.beside)?;
         match renameat_with(CWD, &self.beside, CWD, &self.dir, RenameFlags::EXCHANGE) {
             Err(error) if error.kind() == ErrorKind::NotFound => fs::rename(&self.beside, &self.dir)?,
             exchanged => exchanged?,
@@ -104,9 +112,29 @@ impl Place {
     }
 }
 
+/// Copies a directory of files, whose they are and who may read them too.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    write_files(to, &ContentFiles::new(), 0o600)?;
+    let like = |from: &Path, to: &Path| {
+        let (wanted, made) = (fs::metadata(from)?, fs::metadata(to)?);
+        if (wanted.uid(), wanted.gid()) != (made.uid(), made.gid()) {
+            chown(to, Some(wanted.uid()), Some(wanted.gid()))?;
+        }
+        fs::set_permissions(to, wanted.permissions())?;
+        sync(to)
+    };
+    for (name, bytes) in read_files(from)? {
+        let copied = to.join(&name);
+        write(&copied, &bytes, 0o600)?;
+        like(&from.join(name), &copied)?;
+    }
+    like(from, to)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn a_directory_is_exchanged_as_a_whole() {
@@ -114,6 +142,8 @@ mod tests {
         let (dir, content) = (home.path().join("fabric/files"), home.path().join("content"));
         fs::create_dir_all(&dir).unwrap();
         fs::write(dir.join("own"), "by hand").unwrap();
+        fs::set_permissions(dir.join("own"), fs::Permissions::from_mode(0o640)).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         let files = |text: &str| ContentFiles::from([("a".to_owned(), text.as_bytes().to_vec())]);
         let done = |operation, content: Option<&Path>| drive(&dir, operation, content).unwrap();
         let own = done(DriverOperation::Read, None);
@@ -131,6 +161,9 @@ mod tests {
             (done(DriverOperation::Read, None), fs::read(dir.join("a")).unwrap()),
             (promised.clone(), b"one".to_vec())
         );
+        // What was there before is not for more eyes than it was.
+        let original = home.path().join("fabric/.files.tidegate-original/own");
+        assert_eq!([mode(&dir.join("a")), mode(&dir), mode(&original)], [0o644, 0o755, 0o640]);
         // Killed before the exchange: what lies beside is made anew.
         fs::create_dir(home.path().join("fabric/.files.tidegate-beside")).unwrap();
         let other = home.path().join("other");
@@ -141,6 +174,7 @@ mod tests {
         assert_eq!(done(DriverOperation::Read, None), promised);
         done(DriverOperation::Restore, None);
         assert_eq!((done(DriverOperation::Read, None), fs::read(dir.join("own")).unwrap()), (own, b"by hand".to_vec()));
+        assert_eq!(mode(&dir.join("own")), 0o640);
     }
 
     #[test]

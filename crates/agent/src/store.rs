@@ -165,7 +165,7 @@ pub(crate) fn write_files(dir: &Path, files: &ContentFiles, mode: u32) -> io::Re
     sync(dir)
 }
 
-fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+pub(crate) fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(mode).open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
