@@ -108,6 +108,9 @@ enum Word {
 /// Runs the agent.
 pub(super) async fn command(args: AgentArgs) -> Result<Exit, Failure> {
     caught::abort_elsewhere();
+    if args.limit.is_zero() {
+        return Err(Failure::usage("--limit 0s: no driver does anything in no time; give it some, such as 1m"));
+    }
     let probes = match &args.probes {
         Some(path) => probes::read(path).map_err(Failure::failed)?,
         None => Probes::default(),

@@ -311,6 +311,9 @@ What does not fit the cluster. It is asked only where the release makes a Cluste
 - nodes.agent.files: name the directory that contents are put into force as, such as /etc/fabric/files, or a program as
   nodes.agent.driver
 {{- end }}
+{{- if eq (include "tidegate.seconds" $agent.limit) "0" }}
+- nodes.agent.limit: {{ quote $agent.limit }} is no time: use whole hours, minutes and seconds, such as 30s or 1m30s
+{{- end }}
 {{- if .Values.cluster.kubeconfig.secretName }}
 - nodes.enabled: set it to false where cluster.kubeconfig.secretName is set, since the agents are made in this cluster
 {{- end }}

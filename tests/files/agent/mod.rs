@@ -366,7 +366,8 @@ async fn agents_are_told_what_is_wrong_with_their_options() {
     fs::write(&file, "tcp: [there]\n").unwrap();
     let file = file.display().to_string();
     let base = ["agent", "--node", NODE, "--namespace", "network", "--state", "state"];
-    let cases: [(&[&str], &str, i32); 3] = [
+    let cases: [(&[&str], &str, i32); 4] = [
+        (&["--files", "/a/b", "--limit", "0s"], "--limit 0s: no driver does anything in no time", 2),
         (&[], "--files <DIR>", 2),
         (&["--files", "/a/b", "--driver", "/c"], "cannot be used with", 2),
         (&["--files", "/a/b", "--probes", &file], "\"there\" is no address: expected HOST:PORT", 1),
