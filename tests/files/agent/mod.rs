@@ -76,7 +76,7 @@ impl Place {
     /// A process that starts.
     fn agent(&self, program: Vec<OsString>) -> Agent {
         let (store, disk, told) = AgentStore::open(&self.state()).unwrap();
-        let driver = self.driver(program, Duration::from_secs(20));
+        let driver = self.driver(program, Duration::from_secs(60));
         let edge = Edge::new(self.api.client(), "network", NODE);
         let (mind, probes) = (Mind::new(disk, told), Probes::default());
         Agent { store, driver, probes, edge, startup_taint: None, clock: now, mind }
@@ -89,7 +89,7 @@ impl Place {
     }
 
     async fn runs(&self, agent: &mut Agent, holds: impl Fn(&Api) -> bool) {
-        let ends = timeout(Duration::from_secs(60), agent.run(self.api.until(holds))).await;
+        let ends = timeout(Duration::from_secs(180), agent.run(self.api.until(holds))).await;
         ends.unwrap_or_else(|_| panic!("{:?} {:?}", self.api.said(), self.api.asked()));
     }
 
@@ -257,7 +257,7 @@ async fn is_gone(pid: &str) {
             sleep(Duration::from_millis(10)).await;
         }
     };
-    timeout(Duration::from_secs(30), ended).await.unwrap();
+    timeout(Duration::from_secs(120), ended).await.unwrap();
 }
 
 /// Waits until a file holds something.
@@ -270,7 +270,7 @@ async fn written(path: &Path) -> String {
             }
         }
     };
-    timeout(Duration::from_secs(30), read).await.unwrap()
+    timeout(Duration::from_secs(120), read).await.unwrap()
 }
 
 const HANGS: &str = "if [ $1 = try ]; then sleep 1000 & echo $! > pid; wait; fi";
@@ -279,12 +279,12 @@ const HANGS: &str = "if [ $1 = try ]; then sleep 1000 & echo $! > pid; wait; fi"
 async fn n_19_a_driver_that_hangs_is_ended_with_its_whole_group() {
     let place = Place::new();
     fs::create_dir(place.state()).unwrap();
-    let driver = place.driver(place.script(HANGS), Duration::from_secs(2));
+    let driver = place.driver(place.script(HANGS), Duration::from_secs(6));
     let why = driver.run(DriverOperation::Try, None).await.unwrap_err();
-    assert_eq!(why, DriverFailure::Failed("try: killed after 2 s, which is its limit".into()));
+    assert_eq!(why, DriverFailure::Failed("try: killed after 6 s, which is its limit".into()));
     is_gone(&written(&place.home.path().join("pid")).await).await;
     // What a driver leaves behind keeps nobody waiting.
-    let driver = place.driver(place.script("sleep 1000 & echo $! > left; exit 0"), Duration::from_secs(20));
+    let driver = place.driver(place.script("sleep 1000 & echo $! > left; exit 0"), Duration::from_secs(60));
     assert_eq!(driver.run(DriverOperation::Read, None).await, Ok(Vec::new()));
     is_gone(&written(&place.home.path().join("left")).await).await;
 }
@@ -305,7 +305,7 @@ async fn n_19_killed_in_the_middle_of_a_try_the_next_start_goes_back_and_the_api
             pid = written(&pid) => pid,
         }
     };
-    let hung = timeout(Duration::from_secs(60), hung).await.unwrap();
+    let hung = timeout(Duration::from_secs(180), hung).await.unwrap();
     assert_ne!(place.in_force(), good);
     // Whoever dies lets go of its guard.
     drop(agent);
@@ -334,7 +334,7 @@ async fn n_19_killed_in_the_middle_of_a_try_the_next_start_goes_back_and_the_api
             sleep(Duration::from_millis(10)).await;
         }
     };
-    timeout(Duration::from_secs(60), restored).await.unwrap();
+    timeout(Duration::from_secs(180), restored).await.unwrap();
     started.kill().await.unwrap();
 
     // It is tried once more, with a driver that works by now.
