@@ -23,7 +23,7 @@ fn all_that_can_be_asked_for_makes_this_besides() {
 type Switch = (&'static str, Value, &'static str);
 
 fn switches() -> Vec<Switch> {
-    [general(), of_rights(), of_the_host()].concat()
+    [general(), of_rights(), of_nodes(), of_the_host()].concat()
 }
 
 /// A repository behind SSH: the Secret, and the keys in it.
@@ -77,6 +77,32 @@ fn of_rights() -> Vec<Switch> {
         ("rbac.clusterIdentity", json!({"rbac": {"clusterIdentity": false}}), "!kind: ClusterRole"),
         ("rbac.lookUpSecrets", json!({"rbac": {"lookUpSecrets": true}}), "resources: [secrets]"),
         ("rbac.copySecrets", json!({"rbac": {"copySecrets": true}}), "verbs: [create, get]"),
+    ]
+}
+
+/// Nodes that are configured, by a driver of their own.
+fn nodes(agent: &Value) -> Value {
+    let agent = with(&json!({"driver": "/opt/fabric/driver"}), agent);
+    json!({"nodes": {"enabled": true, "namespace": "shop", "agent": agent}})
+}
+
+#[rustfmt::skip]
+fn of_nodes() -> Vec<Switch> {
+    let mut elsewhere = nodes(&json!({}));
+    elsewhere["nodes"]["namespace"] = json!("network");
+    elsewhere["namespaces"] = json!(["shop", "network"]);
+    vec![
+        ("nodes.enabled", nodes(&json!({})), "kind: DaemonSet"),
+        ("nodes.namespace", elsewhere, "- --namespace=network"),
+        ("nodes.agent.files", nodes(&json!({"driver": "", "files": "/etc/fabric/files"})), "- --files=/etc/fabric/files"),
+        ("nodes.agent.driver", nodes(&json!({"driver": "/opt/other/driver"})), "- --driver=/opt/other/driver"),
+        ("nodes.agent.capabilities", nodes(&json!({"capabilities": ["NET_ADMIN"]})), "capabilities: {drop: [ALL], add: [NET_ADMIN]}"),
+        ("nodes.agent.limit", nodes(&json!({"limit": "5m"})), "- --limit=5m"),
+        ("nodes.agent.probes", nodes(&json!({"probes": {"apiServer": true}})), "- --probes=/etc/tidegate/agent/probes.yaml"),
+        ("nodes.agent.state", nodes(&json!({"state": "/srv/agent"})), "- --state=/srv/agent"),
+        ("nodes.agent.startupTaint", nodes(&json!({"startupTaint": "fresh"})), "- --startup-taint=fresh"),
+        ("nodes.agent.nodeSelector", nodes(&json!({"nodeSelector": {"fabric": "leaf"}})), "fabric: leaf"),
+        ("nodes.agent.tolerations", nodes(&json!({"tolerations": [{"key": "fabric", "operator": "Exists"}]})), "- key: fabric"),
     ]
 }
 
