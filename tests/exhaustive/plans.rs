@@ -248,6 +248,7 @@ impl Plans {
             policy: PolicyView { max_deletions: 5, ..PolicyView::default() },
             brake: Ok(sight.brake.then_some(BrakeWord::Revert)),
             live: Live::Seen(clusters.get(sight.cluster).live.clone()),
+            trees: Arc::default(),
             evidence: Arc::default(),
             gaps: Vec::new(),
             git,

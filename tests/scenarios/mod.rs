@@ -88,6 +88,7 @@ scenarios! {
     autoscaler_is_lowered
     autoscaler_wants_fewer
     bad_by_its_metric
+    blocked_by_a_peer
     blue_green
     brake_at_first_sight
     brake_at_return
@@ -263,6 +264,7 @@ scenarios! {
     route_is_barred
     route_is_refused
     route_is_refused_later
+    second_root
     secret_in_git
     service_headless
     service_of_clusters
@@ -271,6 +273,7 @@ scenarios! {
     service_target_fails
     session_affinity
     shared_objects
+    shared_proxy
     smuggled
     soak_while_not_ready
     spoiled
@@ -326,6 +329,7 @@ scenarios! {
     versioned_taken_back_and_again
     versioned_under_the_same_name
     way_back_is_blocked
+    way_back_is_frozen
     webhook_before_a_step
     webhook_holds
     webhook_says_bad

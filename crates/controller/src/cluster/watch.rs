@@ -18,7 +18,9 @@ use super::store::{Change, Observed, Sight, Space};
 use super::{request, trim};
 use crate::manifest::ids::Namespace;
 use crate::manifest::object::{Kind, Object, ObjectRef, at};
+use crate::manifest::raw::Gateways;
 use crate::workload::live::Expects;
+use crate::workload::tree::{SharedProxy, Trees};
 use futures::StreamExt;
 use kube::core::WatchEvent;
 use serde_json::Value;
@@ -53,6 +55,8 @@ pub struct Watches {
     cluster: Cluster,
     spaces: BTreeMap<Namespace, Arc<Mutex<Space>>>,
     home: Arc<Mutex<Space>>,
+    /// Those of gateways that are not served.
+    gateways: (Gateways, BTreeMap<Namespace, Arc<Mutex<Space>>>),
     tasks: Mutex<JoinSet<()>>,
     notify: Arc<Notify>,
     lists: Arc<Semaphore>,
@@ -69,6 +73,7 @@ impl Watches {
             cluster: cluster.clone(),
             spaces: namespaces.iter().map(|namespace| (namespace.clone(), space(namespace))).collect(),
             home,
+            gateways: Default::default(),
             tasks: Mutex::default(),
             notify: notify.clone(),
             lists: Arc::new(Semaphore::new(LISTS)),
@@ -78,6 +83,38 @@ impl Watches {
             kinds.iter().for_each(|&kind| watches.follow(kind, namespace, None, space));
         }
         watches
+    }
+
+    /// The same, which look at the routes of shared proxies too: in the gateways' namespaces, and in all that are served.
+    #[must_use]
+    pub fn beside(mut self, gateways: &Gateways) -> Self {
+        let named = [(SharedProxy::Gloo, &gateways.gloo), (SharedProxy::Contour, &gateways.contour)];
+        let mut homes: BTreeMap<&Namespace, BTreeSet<Kind>> = BTreeMap::new();
+        for (proxy, gateway) in named.into_iter().filter_map(|(proxy, gateway)| Some((proxy, gateway.as_ref()?))) {
+            self.spaces.keys().for_each(|namespace| self.want(namespace, &proxy.kinds()));
+            homes.entry(&gateway.namespace).or_default().extend(proxy.kinds());
+        }
+        self.gateways.0 = gateways.clone();
+        for (namespace, kinds) in homes.into_iter().filter(|(namespace, _)| !self.spaces.contains_key(*namespace)) {
+            let space = Arc::new(Mutex::new(Space::new(self.cluster.uid(), &kinds)));
+            kinds.iter().for_each(|&kind| self.follow(kind, namespace, None, &space));
+            self.gateways.1.insert(namespace.clone(), space);
+        }
+        self
+    }
+
+    /// What is known of the routes of shared proxies.
+    #[must_use]
+    pub fn trees(&self) -> Trees {
+        let (gateways, homes) = &self.gateways;
+        let served: BTreeSet<Namespace> = self.spaces.keys().cloned().collect();
+        Trees::of(gateways, &served, |namespace| {
+            let observed = homes.get(namespace).map(|space| lock(space).observed());
+            match observed.unwrap_or_else(|| self.snapshot(namespace)) {
+                Observed::Ready(live) | Observed::Partly(live) => Ok(live),
+                Observed::NotYet { why } | Observed::Lost { why, .. } => Err(why),
+            }
+        })
     }
 
     fn follow(&self, kind: Kind, namespace: &Namespace, only: Option<&'static str>, space: &Arc<Mutex<Space>>) {

@@ -52,6 +52,8 @@ pub struct Installation {
     pub projection: raw::Projection,
     /// The address that hears webhooks, if there is a secret for them.
     pub webhook_address: String,
+    /// The proxies that teams share.
+    pub gateways: raw::Gateways,
 }
 
 /// Who answers the questions of checks.
@@ -225,8 +227,17 @@ impl Caps {
 pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnostic>> {
     let parsed = yaml::parse(name, bytes, Dialect::Own);
     let raw: raw::Installation = schema::read(&parsed)?;
-    let raw::InstallationSpec { instance, repository, signing, clusters, providers, caps, projection, report } =
-        raw.spec;
+    let raw::InstallationSpec {
+        instance,
+        repository,
+        signing,
+        clusters,
+        providers,
+        caps,
+        projection,
+        report,
+        gateways,
+    } = raw.spec;
     let mut found = Vec::new();
     let mut at = |pointer: &str, code, what: &str, expected: &str| {
         let mark = parsed.documents.first().map(|root| root.locate(pointer)).unwrap_or_default();
@@ -268,6 +279,7 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
         caps,
         projection,
         webhook_address: report.webhook,
+        gateways,
     })
 }
 

@@ -126,6 +126,13 @@ impl From<raw::Limits> for Limits {
 }
 
 impl Policy {
+    /// Whose namespaces are whose; of several tenants of one the first.
+    #[must_use]
+    pub fn teams(&self) -> BTreeMap<Namespace, TenantName> {
+        let all = self.tenants.iter().rev();
+        all.flat_map(|(name, tenant)| tenant.namespaces.iter().map(|own| (own.clone(), name.clone()))).collect()
+    }
+
     /// The tenant whose directory holds that file.
     #[must_use]
     pub fn tenant_of(&self, path: &RepoPath) -> Option<(&TenantName, &Tenant)> {

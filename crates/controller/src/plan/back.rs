@@ -194,7 +194,7 @@ pub fn reverting(draft: &mut Draft<'_>, position: &Position, why: &str, then: Th
             }
         }
         _ => {
-            if go_back(draft, &run, &turn) {
+            if go_back(draft, &run, &turn) && is_served(draft, &plan, position) {
                 next(draft, &drain, &turn);
             } else if let Some(down) = draft.posture().cloned().and_then(|live| troubled::told(draft, &plan, &live)) {
                 draft.waits.retain(|wait| wait.reason != Reason::StableNotReady);
@@ -202,6 +202,24 @@ pub fn reverting(draft: &mut Draft<'_>, position: &Position, why: &str, then: Th
             }
         }
     }
+}
+
+/// Whether the lowered split is served, as far as a proxy that teams share tells: one that keeps what it had serves the old split, and the old
+/// posture stays as ceiling until then. Of a proxy that is not looked at nobody knows.
+fn is_served(draft: &mut Draft<'_>, plan: &Plan, position: &Position) -> bool {
+    let (looks, following) = {
+        let context = draft.context(plan, None, None);
+        (context.tree().is_some() && holds(Rule::InForceLast), introduce::following(&context))
+    };
+    if !looks {
+        return true;
+    }
+    let wait = match (following, back_in_force(draft, plan, position)) {
+        (_, Standing::Frozen(wait) | Standing::Awaited(wait)) | (Some(wait), Standing::InForce) => wait,
+        (None, Standing::InForce) | (_, Standing::Unsaid) => return true,
+    };
+    draft.waits.push(wait);
+    false
 }
 
 fn next(draft: &mut Draft<'_>, step: &Step, turn: &Turn) {
@@ -233,7 +251,7 @@ fn leave_return(draft: &mut Draft<'_>, plan: &Plan, run: &Run, [step, retire]: [
                 let unsaid = StepClock { lost: Some(draft.now()), ..StepClock::entered(draft.now()) };
                 draft.state.phase = with_clock(&draft.state.phase, unsaid);
             }
-            Standing::Awaited(wait) => draft.waits.push(wait),
+            Standing::Frozen(wait) | Standing::Awaited(wait) => draft.waits.push(wait),
         }
     } else if draft.unread.is_none() && drained(draft, plan, run, step, &position) {
         next(draft, retire, turn);
@@ -260,12 +278,19 @@ enum Standing {
     /// It is refused, or nobody has said so for too long: as it names what cannot be served, or as what would be said was said before.
     Unsaid,
     Awaited(Wait),
+    /// The proxy keeps what it had, however long that takes.
+    Frozen(Wait),
 }
 
 fn back_in_force(draft: &mut Draft<'_>, plan: &Plan, position: &Position) -> Standing {
     let context = draft.context(plan, None, None);
     // A route that somebody deleted sends nobody anywhere; *retire* makes it again.
     let there = exposure::routes(&context).first().is_some_and(|route| context.live.get(route).is_some());
+    if let Some((why, since)) = exposure::frozen(&context).filter(|_| there) {
+        let wait = Wait::new(Reason::RetreatBlocked, format!("the way back is written, and not served: {why}"));
+        let act = "have whoever the message names mend it, or take the old split out of the proxy by hand";
+        return Standing::Frozen(since.map_or(wait.clone(), |since| wait.since(since)).act(act));
+    }
     let Some(wait) = converge::not_in_force(&context).filter(|_| there) else { return Standing::InForce };
     let refused = matches!(exposure::status(&context), RouteStatus::Refused { .. } | RouteStatus::Barred { .. });
     let waited = procedure::observed(position.clock.entered, draft.now(), &draft.input.gaps);

@@ -178,6 +178,7 @@ impl<'a> Pass<'a> {
             self.out.waits.extend(barring);
             self.out.drifted.extend(told);
         }
+        self.await_tree();
         !self.out.waits.is_empty()
     }
 

@@ -13,6 +13,7 @@ use crate::workload::kinds::shared::Member;
 use crate::workload::live::Expects;
 use crate::workload::routers::replicas::candidate_replicas;
 use crate::workload::routers::{self, ObservedSplit, RouteStatus, RouteView, Services};
+use crate::workload::tree::Standing;
 use crate::workload::{compare, layouts, owned, readiness};
 
 /// The objects that carry the split, those that people's requests meet first.
@@ -52,10 +53,28 @@ pub fn lowers(context: &Context<'_>, split: &Split) -> bool {
     }
 }
 
-/// Whether the route is in force.
+/// Whether the route is in force, as far as it says so itself, and as what others have written lets it be.
 #[must_use]
 pub fn status(context: &Context<'_>) -> RouteStatus {
-    context.router().map_or(RouteStatus::Effective, |router| routers::status(router, &context.view()))
+    let Some(router) = context.router() else { return RouteStatus::Effective };
+    let own = routers::status(router, &context.view());
+    let Some((tree, route)) = context.tree().zip(routers::live_route(router, &context.view())) else { return own };
+    let service = router.service().map(ObjectName::as_str).unwrap_or_default();
+    let named = context.naming.services();
+    let candidate = named.and_then(|both| both.candidate).cloned().or_else(|| layouts::suffixed(router.service()?));
+    let candidate = candidate.as_ref().map_or(service, ObjectName::as_str);
+    let stable = named.map_or(service, |both| both.stable.as_str());
+    let named = [route.reference().name.as_str(), stable, service, candidate];
+    tree.judged(own, &Standing { route, named: &named, teams: &context.input.policy.teams })
+}
+
+/// What keeps the proxy at what it had, whatever is written, and since when.
+#[must_use]
+pub fn frozen(context: &Context<'_>) -> Option<(String, Option<Time>)> {
+    if let RouteStatus::Blocked { why, since } = status(context) {
+        return Some((why, since));
+    }
+    context.tree()?.frozen(&context.input.policy.teams)
 }
 
 /// The ready endpoints of the two roles.

@@ -317,15 +317,14 @@ fn gone(draft: &Draft<'_>, plan: &Plan, step: &Step, converged: &Converged) -> O
         return Some(Reason::CandidateNotReady);
     }
     let by_route = by.is_none_or(|by| by == By::Route);
-    let mut reasons = converged.waits.iter().map(|wait| wait.reason);
     // Whoever loses a kind that tidegate only applies still meets what the step gives them.
     let known = draft.live.missing.iter().any(|kind| !kind.is_other());
     let lost = |why: &Reason| {
         *why == Reason::LoweredByHand
             || *why == Reason::CrdMissing && known
-            || *why == Reason::RouteNotEffective && by_route
+            || matches!(*why, Reason::RouteNotEffective | Reason::BlockedByPeer) && by_route
     };
-    reasons.find(lost)
+    converged.waits.iter().map(|wait| wait.reason).find(lost)
 }
 
 /// Whether both versions are pods of one workload.
@@ -444,10 +443,8 @@ pub fn on_candidate(draft: &mut Draft<'_>, why: &str) {
         back::turn(draft, &run, turn);
         return;
     }
-    draft.waits.push(
-        Wait::new(Reason::OnCandidate, why.to_owned())
-            .act(format!("tidegate retry {} or tidegate abort {}", draft.input.id, draft.input.id)),
-    );
+    let act = format!("tidegate retry {} or tidegate abort {}", draft.input.id, draft.input.id);
+    draft.waits.push(Wait::new(Reason::OnCandidate, why.to_owned()).act(act));
 }
 
 /// A person tries *promote* again.

@@ -8,11 +8,12 @@ use crate::gate::guard::Guard;
 use crate::gate::schedule::{FreezeSpan, Window};
 use crate::manifest::desired::{Plan, Rollout, Set};
 use crate::manifest::files::RepoPath;
-use crate::manifest::ids::{BlobId, CommitId, RolloutId, ScheduleName, SetId, TenantName};
+use crate::manifest::ids::{BlobId, CommitId, Namespace, RolloutId, ScheduleName, SetId, TenantName};
 use crate::manifest::proof::ApprovalRule;
 use crate::manifest::raw::Floors;
 use crate::record::state::{RolloutState, Terms, Time, Writer};
 use crate::workload::live::LiveState;
+use crate::workload::tree::Trees;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -45,6 +46,8 @@ pub struct Input {
     pub brake: Result<Option<BrakeWord>, String>,
     /// What its namespace looked like.
     pub live: Live,
+    /// What is known of the proxies that teams share.
+    pub trees: Arc<Trees>,
     /// What collectors brought.
     pub evidence: Arc<Evidence>,
     /// Intervals in which nobody observed (requirement X-14), oldest first.
@@ -157,6 +160,8 @@ pub struct PolicyView {
     pub guard: Guard,
     /// What no plan goes below.
     pub floors: Floors,
+    /// Whose namespaces are whose.
+    pub teams: BTreeMap<Namespace, TenantName>,
     /// Whether no policy could be read: then nobody knows who has to approve.
     pub unread: bool,
 }

@@ -94,6 +94,10 @@ reasons! {
     StableDown: "the team", "No pod of the promoted version is ready: its users see errors.", "look at the pods that the message names: kubectl describe, kubectl logs";
     StableNotReady: "the team", "The stable version's pods are not ready.", "look at the stable version's pods: kubectl describe, kubectl logs";
     RouteNotEffective: "the gateway controller", "The route is not in force yet.", "look at the HTTPRoute's status: kubectl describe httproute";
+    BlockedByPeer: "another team", "What another team, or operations, has written keeps the shared proxy from taking the route; nothing is held against the version, and it goes on by itself.", "have the team that the message names mend its object; `replaceInvalidRoutes` of Gloo keeps one team's mistakes from the others (docs/teams.md)";
+    PathOutside: "the team", "What the route asks for does not fit what its parents delegate to it; nothing is written.", "change the path or header that the message names, or have operations delegate another prefix";
+    RouteHidden: "the team", "A table beside the route's takes its requests before it; nothing is written.", "what the message says: another path, or another spec.weight of one of the two tables";
+    NotDelegated: "operations", "Nothing delegates to the route, or several do; nothing waits for it.", "give the route the labels that the parent asks for, or take it out of one of the parents";
     RouteUnknown: "the gateway controller", "Nobody says whether the route is in force.", "look at the HTTPRoute's status and whether a gateway controller runs";
     SelectorOverlap: "the team", "Another selector in the namespace matches the candidate's pods.", "narrow the other selector, so that it does not match the candidate's pods";
     NotCovered: "the team", "A NetworkPolicy covers stable's pods and not the candidate's, whose labels differ; nothing waits for it.", "let its podSelector match the candidate's pods too, if both are meant";
@@ -119,7 +123,7 @@ reasons! {
     Refused: "the team", "This revision failed before; `tidegate retry` or other content lifts it.", "push other manifests, or: tidegate retry ROLLOUT";
     RevertConflict: "the team", "What a run changed on main cannot be undone by itself, since others changed the same lines.", "undo the change on main by hand, or push other manifests";
     TooManyDeletions: "approvers", "More objects would be deleted than the policy allows, or than a person has let go; people are asked whether they may.", "look at what would be deleted; if it is meant, merge the request that asks for it, or: tidegate delete ROLLOUT; or raise limits.maxDeletions in tidegate.yaml; after a no: tidegate resume ROLLOUT";
-    ReferenceMissing: "the team", "The pods refer to something that is neither among the manifests nor in the cluster.", "add what the message names, to the manifests or in the cluster; it goes on by itself";
+    ReferenceMissing: "the team", "The pods, or the route, refer to something that is neither among the manifests nor in the cluster.", "add what the message names, to the manifests or in the cluster; it goes on by itself";
     StillReferenced: "the team", "Something that stays still uses what would go with a version; it goes once nothing does.", "take it out of what the message names, or point that elsewhere";
     HeldBack: "the team", "A change that makes no version waits: of the target's autoscaler for the next promotion, as the layout `primary` has it, or in the middle of a run, as the API server does not take it.", "what the message says: push the next version, be it another annotation of the pods, or mend the change";
     OnCandidate: "the team", "Stable was not ready at promotion; the healthy candidate serves. Retry or abort.", "tidegate retry ROLLOUT, or: tidegate abort ROLLOUT";
@@ -168,6 +172,10 @@ impl Reason {
                 | Self::RevertConflict
                 | Self::TooManyDeletions
                 | Self::RouteUnknown
+                | Self::BlockedByPeer
+                | Self::PathOutside
+                | Self::RouteHidden
+                | Self::NotDelegated
                 | Self::Inconclusive
                 | Self::Approval
                 | Self::ApprovalUnproven
@@ -236,7 +244,7 @@ pub const ANSWERS: [Reason; 9] = [
 ];
 
 /// Reasons whose messages hold what others said, or what is live at the moment: both may be new at each look.
-const TALKATIVE: [Reason; 12] = [
+const TALKATIVE: [Reason; 13] = [
     Reason::AdoptionDiffers,
     Reason::Drifted,
     Reason::LoweredByHand,
@@ -245,6 +253,7 @@ const TALKATIVE: [Reason; 12] = [
     Reason::FieldConflict,
     Reason::CrdMissing,
     Reason::RouteUnknown,
+    Reason::BlockedByPeer,
     Reason::Inconclusive,
     Reason::Webhook,
     Reason::JobRefused,

@@ -26,6 +26,7 @@ use crate::record::branches::{Asks, Head};
 use crate::record::posture::PostureDigest;
 use crate::record::state::{RolloutState, Time, Writer};
 use crate::workload::live::{LiveState, WriteOutcome};
+use crate::workload::tree::Trees;
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,6 +54,8 @@ pub(super) struct World {
     /// What those of them would bring that are not as they were made.
     pub(super) contents: BTreeMap<CommitId, HeadContent>,
     pub(super) policy: PolicyView,
+    /// What is known of the proxies that teams share.
+    pub(super) trees: Arc<Trees>,
     pub(super) brake: Result<Option<BrakeWord>, String>,
     pub(super) evidence: Evidence,
     pub(super) gaps: Vec<(Time, Time)>,
@@ -186,6 +189,7 @@ impl World {
             proposals: BTreeMap::new(),
             contents: BTreeMap::new(),
             policy: PolicyView { max_deletions: 5, ..PolicyView::default() },
+            trees: Arc::default(),
             brake: Ok(None),
             evidence: Evidence::default(),
             gaps: Vec::new(),
@@ -263,6 +267,7 @@ impl World {
             policy: self.policy.clone(),
             brake: self.brake.clone(),
             live: Live::Seen(Arc::new(self.shown().attentive())),
+            trees: Arc::clone(&self.trees),
             evidence: Arc::new(self.evidence.clone()),
             gaps: self.gaps.clone(),
             git: self.git.clone(),

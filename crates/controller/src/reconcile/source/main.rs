@@ -151,6 +151,7 @@ impl Wanted {
                 Some(_) | None => Guard::Unknown,
             },
             floors: tenant.map(|(_, tenant)| tenant.floors.clone()).unwrap_or_default(),
+            teams: policy.teams(),
         }
     }
 
