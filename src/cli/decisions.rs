@@ -11,6 +11,7 @@ use crate::manifest::ids::RolloutId;
 use crate::plan::input::Decisions;
 use crate::record::state::Time;
 use crate::report::view::Record;
+use std::sync::Arc;
 
 /// The directory of a rollout on the decisions branch.
 pub(super) fn directory(id: &RolloutId) -> Result<RepoPath, Failure> {
@@ -35,7 +36,7 @@ pub(super) async fn about(repository: &Repository, record: &Record) -> Result<De
         None => Files::new(),
     };
     let at_start = filed(&at_start).into_iter().map(|file| (file.path, file.blob)).collect();
-    Ok(Decisions { tip: Some(tip), filed: filed(&files), at_start, ..Decisions::default() })
+    Ok(Decisions { tip: Some(tip), filed: Arc::new(filed(&files)), at_start, ..Decisions::default() })
 }
 
 /// What the controller would not count of these.

@@ -239,7 +239,7 @@ impl Plans {
             past: BTreeMap::new(),
             decisions: Decisions {
                 tip: (words > 0).then(|| commit(words)),
-                filed,
+                filed: Arc::new(filed),
                 at_start,
                 requests: BTreeMap::new(),
                 unreadable: None,

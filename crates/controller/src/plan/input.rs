@@ -98,7 +98,7 @@ pub struct Decisions {
     /// The tip of the decisions branch.
     pub tip: Option<CommitId>,
     /// Its files about this rollout.
-    pub filed: Vec<DecisionFile>,
+    pub filed: Arc<Vec<DecisionFile>>,
     /// Those that were there when the open (else the last) run started.
     pub at_start: BTreeSet<(RepoPath, BlobId)>,
     /// The branches of requests, of any rollout, by which later ones came as far as Git tells, by path.

@@ -254,7 +254,7 @@ impl World {
             past: self.sets.clone(),
             decisions: Decisions {
                 tip: None,
-                filed: self.files.clone(),
+                filed: Arc::new(self.files.clone()),
                 at_start: self.at_start.clone(),
                 requests: self.brought(),
                 unreadable: self.muted.clone(),

@@ -4,9 +4,11 @@ use super::state::LoadedRecords;
 use crate::gate::decisions::DecisionFile;
 use crate::git::{Brought, GitError, Leaf, Person, Store};
 use crate::manifest::decision::{self, DecisionAction};
+use crate::manifest::diagnostic::Code;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId, RolloutId, RunId};
 use crate::plan::input::Decisions;
+use crate::record::text::plain;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -14,6 +16,11 @@ use std::sync::Arc;
 type There = Arc<BTreeSet<(RepoPath, BlobId)>>;
 /// What the rollouts' directories hold.
 type Filed = BTreeMap<RolloutId, Arc<Vec<DecisionFile>>>;
+
+/// Of so many files of a rollout that are no decisions it is kept why; there can be many thousands.
+const TOLD: usize = 100;
+/// What is kept of all others.
+const UNTOLD: &str = "it is no decision; others here say why";
 
 /// People's decisions at one tip.
 #[derive(Debug, Clone, Default)]
@@ -37,7 +44,7 @@ impl FiledDecisions {
     pub fn about(&self, id: &RolloutId) -> Decisions {
         Decisions {
             tip: self.tip.clone(),
-            filed: self.filed.get(id).map(|files| files.to_vec()).unwrap_or_default(),
+            filed: self.filed.get(id).cloned().unwrap_or_default(),
             at_start: self.at_start.get(id).map(|files| (**files).clone()).unwrap_or_default(),
             requests: BTreeMap::new(),
             unreadable: self.unreadable(id).map(str::to_owned),
@@ -149,15 +156,20 @@ impl Cache {
         let mut brought = store.brought(tip, fresh.map(|(_, path, _)| path.clone()).collect()).await?;
         let mut filed = Filed::new();
         for (id, directory_index) in shelves {
-            let mut files = Vec::new();
+            let (mut files, mut none, mut told) = (Vec::new(), BTreeSet::new(), 0);
             for (path, leaf) in directory_index {
-                files.push(match self.known(&id, &path, &leaf.id) {
+                let mut read = match self.known(&id, &path, &leaf.id) {
                     Some(file) => file.clone(),
                     None => {
                         let brought = brought.remove(&path);
-                        file(store, tip, path, leaf, brought, ourselves).await?
+                        file(store, tip, path, leaf, brought, ourselves, &mut none).await?
                     }
-                });
+                };
+                told += usize::from(read.decision.is_err());
+                if told > TOLD && read.decision.is_err() {
+                    (read.by, read.decision) = ("somebody".to_owned(), Err(UNTOLD.to_owned()));
+                }
+                files.push(read);
             }
             let same = self.filed.get(&id).filter(|known| ***known == files).cloned();
             if !files.is_empty() {
@@ -176,7 +188,8 @@ impl Cache {
     }
 }
 
-/// A file that was not read before. What is none says so, as one does that is no decision.
+/// A file that was not read before. What is none says so, as one does that is no decision; `none` are contents that are none wherever
+/// they lie, and are read once.
 async fn file(
     store: &Store,
     tip: &CommitId,
@@ -184,17 +197,25 @@ async fn file(
     Leaf { id: blob, odd }: Leaf,
     brought: Option<Brought>,
     ourselves: &Person,
+    none: &mut BTreeSet<BlobId>,
 ) -> Result<DecisionFile, GitError> {
     let bytes = match odd {
+        None if none.contains(&blob) => None,
         None => store.file(tip, &path).await?,
         Some(_) => None,
     };
     let decision = match bytes {
-        Some(bytes) => decision::parse(&path, &bytes)
-            .map_err(|found| found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")),
+        Some(bytes) => decision::parse(&path, &bytes).map_err(|found| {
+            if found.iter().all(|diagnostic| diagnostic.code != Code::DecisionPath) {
+                none.insert(blob.clone());
+            }
+            // The first is enough to mend it by, and it is kept for as long as the file lies there.
+            plain(&found.first().map(ToString::to_string).unwrap_or_default())
+        }),
+        None if none.contains(&blob) => Err(UNTOLD.to_owned()),
         None => Err(format!("{path} is {} and no decision", odd.unwrap_or("something else"))),
     };
-    let by = brought.as_ref().map_or_else(|| "somebody".to_owned(), |brought| who(brought, ourselves));
+    let by = brought.as_ref().map_or_else(|| "somebody".to_owned(), |brought| plain(&who(brought, ourselves)));
     let merged = brought.as_ref().and_then(|brought| brought.merged.clone());
     Ok(DecisionFile { path, blob, by, brought: brought.map(|brought| brought.commit), merged, decision })
 }

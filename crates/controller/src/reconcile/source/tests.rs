@@ -333,6 +333,36 @@ async fn what_cannot_be_read_of_words_mutes_its_own_rollout_and_holds_nobody_up(
 }
 
 #[tokio::test]
+async fn any_number_of_files_that_are_no_words_takes_little_and_mutes_nobody() {
+    const MANY: usize = 5_000;
+    let world = World::new().await;
+    let mut source = world.source("c");
+    let fields: String = (0..100).map(|n| format!("f{n}: {}\n", "x".repeat(20))).collect();
+    let junk = format!("apiVersion: tidegate.io/v1alpha1\nkind: Decision\n{fields}");
+    let abort = "apiVersion: tidegate.io/v1alpha1\nkind: Decision\nmetadata: {name: NAME, namespace: shop}\n\
+                 spec: {run: \"6-06060606\", action: abort}\n";
+    let (of_a, of_b) = (abort.replace("NAME", "a"), abort.replace("NAME", "b"));
+    let names: Vec<String> = (0..MANY).map(|n| format!("shop/a/{n:05}.yaml")).collect();
+    let others: Vec<(String, String)> =
+        (0..200).map(|n| (format!("shop/a/x{n}.yaml"), format!("{junk}# {n}"))).collect();
+    let mut files: Vec<(&str, Option<&str>)> = names.iter().map(|name| (name.as_str(), Some(junk.as_str()))).collect();
+    files.extend(others.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))));
+    files.push(("shop/a/6-06060606-abort.yaml", Some(&of_a)));
+    files.push(("shop/b/6-06060606-abort.yaml", Some(&of_b)));
+    world.commit(DECISIONS, &files).await;
+    let words = moved(&mut source, None).await.decisions.clone();
+    for name in ["a", "b"] {
+        let heard = words.about(&id(name)).filed.iter().filter(|file| file.decision.is_ok()).count();
+        assert_eq!((heard, words.unreadable(&id(name))), (1, None), "{name}");
+    }
+    let of_a = words.about(&id("a")).filed;
+    assert_eq!(of_a.len(), MANY + 201);
+    let texts = of_a.iter().filter_map(|file| file.decision.as_ref().err()).map(String::len);
+    assert!(texts.clone().all(|length| length <= 1_024) && texts.sum::<usize>() < 100 * 1_024 + of_a.len() * 64);
+    assert!(Arc::ptr_eq(&of_a, &words.about(&id("a")).filed), "no plan has a copy of its own");
+}
+
+#[tokio::test]
 async fn what_is_no_file_at_the_path_of_a_word_is_told_as_one_that_is_no_decision() {
     let world = World::new().await;
     let mut source = world.source("c");
