@@ -240,7 +240,7 @@ impl Plans {
             decisions: Decisions {
                 tip: (words > 0).then(|| commit(words)),
                 filed: Arc::new(filed),
-                at_start,
+                at_start: Some(Arc::new(at_start)),
                 requests: BTreeMap::new(),
                 unreadable: None,
             },

@@ -12,8 +12,8 @@ use crate::record::text::plain;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The files of one rollout that were there at some commit.
-type There = Arc<BTreeSet<(RepoPath, BlobId)>>;
+/// The files of one rollout that were there at some commit; none if nobody can tell.
+type There = Option<Arc<BTreeSet<(RepoPath, BlobId)>>>;
 /// What the rollouts' directories hold.
 type Filed = BTreeMap<RolloutId, Arc<Vec<DecisionFile>>>;
 
@@ -45,7 +45,7 @@ impl FiledDecisions {
         Decisions {
             tip: self.tip.clone(),
             filed: self.filed.get(id).cloned().unwrap_or_default(),
-            at_start: self.at_start.get(id).map(|files| (**files).clone()).unwrap_or_default(),
+            at_start: self.at_start.get(id).cloned().unwrap_or_else(|| Some(Arc::default())),
             requests: BTreeMap::new(),
             unreadable: self.unreadable(id).map(str::to_owned),
         }
@@ -64,11 +64,17 @@ impl FiledDecisions {
         self.filed.get(id).cloned()
     }
 
-    /// Those of them that were not there when the open run, else the last one, started.
+    /// Whether it is known what of them was there when the open run, else the last one, started.
+    pub(in crate::reconcile) fn is_dated(&self, id: &RolloutId) -> bool {
+        self.at_start.get(id).is_none_or(Option::is_some)
+    }
+
+    /// Those of them that were not there when the open run, else the last one, started, as far as that is known.
     pub fn later(&self, id: &RolloutId) -> impl Iterator<Item = &DecisionFile> {
         let at_start = self.at_start.get(id);
         let is_later = move |file: &&DecisionFile| {
-            at_start.is_none_or(|there| !there.contains(&(file.path.clone(), file.blob.clone())))
+            let before = |there: &Arc<BTreeSet<_>>| there.contains(&(file.path.clone(), file.blob.clone()));
+            at_start.is_none_or(|there| there.as_ref().is_some_and(|there| !before(there)))
         };
         self.filed.get(id).into_iter().flat_map(|files| files.iter()).filter(is_later)
     }
@@ -105,19 +111,21 @@ impl Cache {
                 None => Default::default(),
             };
             self.tip = tip.cloned();
+            // Who has put the branch back has brought it, too.
+            self.there.retain(|_, there| there.is_some());
         }
         let mut at_start = BTreeMap::new();
         let mut asked = BTreeSet::new();
-        for (id, filed) in &self.filed {
+        for id in self.filed.keys() {
             let Some(state) = records.get(id).and_then(|record| record.state.as_ref().ok()) else { continue };
             let Some(commit) = state.decisions_at() else { continue };
             let key = (commit.clone(), id.clone());
             let there = match self.there.get(&key) {
-                Some(there) => Arc::clone(there),
-                None => Arc::new(there_at(store, commit, id, filed).await?),
+                Some(there) => there.clone(),
+                None => there_at(store, commit, id).await?,
             };
             asked.insert(key.clone());
-            self.there.insert(key, Arc::clone(&there));
+            self.there.insert(key, there.clone());
             at_start.insert(id.clone(), there);
         }
         self.there.retain(|key, _| asked.contains(key));
@@ -231,21 +239,18 @@ fn who(Brought { commit: _, merged: _, author, committer }: &Brought, ourselves:
     }
 }
 
-async fn there_at(
-    store: &Store,
-    commit: &CommitId,
-    id: &RolloutId,
-    filed: &[DecisionFile],
-) -> Result<BTreeSet<(RepoPath, BlobId)>, GitError> {
+async fn there_at(store: &Store, commit: &CommitId, id: &RolloutId) -> Result<There, GitError> {
     let dir: RepoPath = id.to_string().parse().expect("a path of names, because both are DNS labels");
     match store.directory_index(commit, &dir).await {
         // Without a directory nothing was there yet.
-        Ok(directory_index) => Ok(directory_index.into_iter().flatten().map(|(path, leaf)| (path, leaf.id)).collect()),
-        // The branch was rewritten and the commit is lost, or what lay there could not be read: nobody can tell what is new, and
-        // nothing counts.
+        Ok(directory_index) => {
+            let there = directory_index.into_iter().flatten().map(|(path, leaf)| (path, leaf.id));
+            Ok(Some(Arc::new(there.collect())))
+        }
+        // The branch was rewritten and the commit is lost, or what lay there could not be read: nobody can tell what is new.
         Err(error) if error.is_of_content() || matches!(error, GitError::Missing(_)) => {
-            tracing::warn!(rollout = %id, %commit, %error, "nobody knows what was decided before this run: no word about it counts");
-            Ok(filed.iter().map(|file| (file.path.clone(), file.blob.clone())).collect())
+            tracing::warn!(rollout = %id, %commit, %error, "nobody knows what was decided before this run: no word lets it go further");
+            Ok(None)
         }
         Err(error) => Err(error),
     }
