@@ -239,8 +239,8 @@ impl Plans {
             past: BTreeMap::new(),
             decisions: Decisions {
                 tip: (words > 0).then(|| commit(words)),
-                filed,
-                at_start,
+                filed: Arc::new(filed),
+                at_start: Some(Arc::new(at_start)),
                 requests: BTreeMap::new(),
                 unreadable: None,
             },

@@ -15,13 +15,14 @@ use super::client::Cluster;
 use super::failure::Failure;
 use super::list::{self, PAGE};
 use super::store::{Change, Observed, Sight, Space};
+use super::total::{TOTAL, Total};
 use super::{request, trim};
 use crate::manifest::ids::Namespace;
 use crate::manifest::object::{Kind, Object, ObjectRef, at};
 use crate::manifest::raw::Gateways;
 use crate::workload::live::Expects;
 use crate::workload::tree::{SharedProxy, Trees};
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use kube::core::WatchEvent;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,6 +61,7 @@ pub struct Watches {
     tasks: Mutex<JoinSet<()>>,
     notify: Arc<Notify>,
     lists: Arc<Semaphore>,
+    total: Arc<Total>,
 }
 
 impl Watches {
@@ -77,6 +79,7 @@ impl Watches {
             tasks: Mutex::default(),
             notify: notify.clone(),
             lists: Arc::new(Semaphore::new(LISTS)),
+            total: Arc::new(Total::of(TOTAL)),
         };
         watches.follow(Kind::ConfigMap, cluster.home(), Some(BRAKE), &watches.home);
         for (namespace, space) in &watches.spaces {
@@ -120,8 +123,10 @@ impl Watches {
     fn follow(&self, kind: Kind, namespace: &Namespace, only: Option<&'static str>, space: &Arc<Mutex<Space>>) {
         let (cluster, namespace, space) = (self.cluster.clone(), namespace.clone(), space.clone());
         let (notify, lists) = (self.notify.clone(), self.lists.clone());
-        let (page, room) = (PAGE, ROOM);
-        let watch = Watch { cluster, kind, namespace, only, space, notify, lists, page, room, kept: 0, tries: 0 };
+        let (page, room, total) = (PAGE, ROOM, self.total.clone());
+        let out = total.enter(&(namespace.clone(), kind));
+        let watch =
+            Watch { cluster, kind, namespace, only, space, notify, lists, page, room, total, out, kept: 0, tries: 0 };
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner).spawn(watch.follow());
     }
 
@@ -199,7 +204,10 @@ pub(super) struct Watch {
     pub(super) page: usize,
     /// How much memory its objects may take.
     pub(super) room: usize,
-    /// How much they take.
+    /// What all watches keep, and by what this one is told that it has to give way.
+    total: Arc<Total>,
+    out: Arc<Notify>,
+    /// How much its objects take.
     pub(super) kept: usize,
     /// How often it was tried since something last came of it.
     tries: u32,
@@ -218,8 +226,10 @@ impl Watch {
         let (mut contact, mut is_open) = (Instant::now(), false);
         loop {
             self.kind = lock(&self.space).current(self.kind);
+            self.out = self.total.enter(&(self.namespace.clone(), self.kind));
             let listed = if is_open { self.list_again(contact).await } else { self.list().await };
             is_open = listed.is_ok();
+            self.total.listed(&(self.namespace.clone(), self.kind));
             match listed {
                 Ok((items, version)) => {
                     contact = Instant::now();
@@ -286,7 +296,16 @@ impl Watch {
         mut version: String,
         contact: &mut Instant,
     ) -> Next {
-        while let Some(event) = stream.next().await {
+        let out = Arc::clone(&self.out);
+        loop {
+            let event = tokio::select! {
+                event = stream.next() => event,
+                () = out.notified() => {
+                    self.give_way(*contact);
+                    return Next::List;
+                }
+            };
+            let Some(event) = event else { return Next::Resume(version) };
             let reached = match event {
                 Ok(WatchEvent::Added(value) | WatchEvent::Modified(value)) => {
                     self.take(value, |object| list::size(object.value()), Space::put)
@@ -305,12 +324,29 @@ impl Watch {
             };
             // What has no room any more: the next list says so.
             let reached = reached.filter(|reached| !reached.is_empty() && self.kept <= self.room);
+            if !self.stays() {
+                self.give_way(*contact);
+                return Next::List;
+            }
             let Some(reached) = reached else { return Next::List };
             version = reached;
             *contact = Instant::now();
             self.tries = 0;
         }
-        Next::Resume(version)
+    }
+
+    /// Whether what is kept has room beside all else. What stops everything always has.
+    pub(super) fn stays(&self) -> bool {
+        self.only.is_some() || self.total.keep(&(self.namespace.clone(), self.kind), self.kept)
+    }
+
+    /// Keeps nothing any more, which is nothing that a conclusion could be drawn from.
+    fn give_way(&mut self, contact: Instant) {
+        self.see(Sight::Lost { since: contact, why: list::TOO_MUCH.to_owned() });
+        lock(&self.space).forget(self.kind);
+        self.kept = 0;
+        // It has been heard.
+        let _ = self.out.notified().now_or_never();
     }
 
     /// Puts an object of the watch into the store, where it takes so much from now on; returns its resourceVersion.
@@ -427,6 +463,10 @@ mod tests {
 
     /// Follows one watch of ConfigMaps until `met`; what was asked meanwhile, `limit` and `timeoutSeconds` left out.
     async fn follow(fake: &Fake, met: impl Fn(Observed) -> bool) -> Vec<String> {
+        follow_within(fake, &Arc::new(Total::of(TOTAL)), met).await
+    }
+
+    async fn follow_within(fake: &Fake, total: &Arc<Total>, met: impl Fn(Observed) -> bool) -> Vec<String> {
         let (space, notify) =
             (Arc::new(Mutex::new(Space::new("c", &BTreeSet::from([Kind::ConfigMap])))), Arc::new(Notify::new()));
         let watch = Watch {
@@ -439,6 +479,8 @@ mod tests {
             lists: Arc::new(Semaphore::new(1)),
             page: PAGE,
             room: ROOM,
+            total: total.clone(),
+            out: total.enter(&("shop".parse().unwrap(), Kind::ConfigMap)),
             kept: 0,
             tries: 0,
         };
@@ -538,6 +580,35 @@ mod tests {
         })
         .await;
         assert!(refused.get());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn attack_117_what_has_grown_the_most_is_not_kept_until_there_is_room_again() {
+        let of_size = |size: usize| json!({"metadata": {"name": "b", "uid": "b", "resourceVersion": "6"}, "data": {"x": "x".repeat(size)}});
+        let fake = Fake::answering([page(&[config("a", "1")], "5", "")])
+            .then(200, &event("ADDED", &of_size(50_000)))
+            .then(200, &page(&[config("a", "1"), of_size(50_000)], "7", "").1.to_string())
+            .then(200, &page(&[config("a", "1"), of_size(10)], "8", "").1.to_string())
+            .then(200, "");
+        // Others have the rest, and have not grown.
+        let total = Arc::new(Total::of(64_000));
+        let other = ("blog".parse().unwrap(), Kind::ConfigMap);
+        let told = total.enter(&other);
+        assert!(total.keep(&other, 40_000));
+        total.listed(&other);
+        let given_way = std::cell::Cell::new(0);
+        follow_within(&fake, &total, |observed| {
+            if let Observed::Lost { why, last, .. } = &observed
+                && why.ends_with(list::TOO_MUCH)
+            {
+                assert_eq!(names(last), [""; 0]);
+                given_way.set(given_way.get() + 1);
+            }
+            is_ready_with(&observed, &["a", "b"])
+        })
+        .await;
+        assert!(given_way.get() > 0);
+        assert!(told.notified().now_or_never().is_none(), "nobody else notices");
     }
 
     #[tokio::test(start_paused = true)]

@@ -25,6 +25,11 @@ use std::sync::Arc;
 /// The files of a set, by their path relative to the rollout's directory.
 pub type SetFiles = BTreeMap<RepoPath, (BlobId, Arc<[u8]>)>;
 
+/// The most values that the files of one set have; a stretch of 128 bytes counts as one.
+pub const MAX_VALUES: usize = 200_000;
+/// The same of all sets of a tenant, a file counted each time that it is listed: what is read of each is kept.
+pub const MAX_TENANT_VALUES: usize = 500_000;
+
 /// An object of a set and where it stands.
 #[derive(Debug, Clone)]
 pub struct Item {
@@ -173,7 +178,9 @@ fn derived(files: SetFiles, objects: BTreeMap<ObjectRef, Object>, target: Option
 /// Reads all objects of all files of a pinned set, with everything that is wrong with them. `base` completes their paths for people.
 #[must_use]
 pub fn read(files: &SetFiles, base: Option<&RepoPath>, namespace: &Namespace) -> (Items, Vec<Diagnostic>) {
-    read_kinds(files, base, namespace, &Kinds { known: Kind::MANIFEST, others: &|_| Ok(()) })
+    // What is pinned was let in.
+    let kinds = Kinds { known: Kind::MANIFEST, others: &|_| Ok(()) };
+    read_kinds(files, base, namespace, &kinds, None)
 }
 
 /// Which kinds may stand in a file.
@@ -184,17 +191,27 @@ pub(super) struct Kinds<'a> {
     pub(super) others: &'a dyn Fn(&GroupKind) -> Result<(), Unallowed>,
 }
 
-/// The same, where these kinds may stand.
+/// The same, where these kinds may stand, and their tenant may list so many values yet.
 pub(super) fn read_kinds(
     files: &SetFiles,
     base: Option<&RepoPath>,
     namespace: &Namespace,
     kinds: &Kinds<'_>,
+    room: Option<&mut usize>,
 ) -> (Items, Vec<Diagnostic>) {
     let (mut items, mut found) = (Items::new(), Vec::new());
+    let most = room.as_ref().map_or(usize::MAX, |room| MAX_VALUES.min(**room));
+    let mut left = most;
     for (relative, (_, bytes)) in files.iter().filter(|(path, _)| path.as_str() != tracked::FILE) {
         let full = base.and_then(|dir| format!("{dir}/{relative}").parse().ok()).unwrap_or_else(|| relative.clone());
-        let mut parsed = yaml::parse(&full, bytes, Dialect::Kubernetes);
+        let read = (left > 0).then(|| yaml::parse(&full, bytes, Dialect::Kubernetes));
+        let size = |parsed: &yaml::Parsed| parsed.nodes.max(bytes.len() / 128);
+        let Some(mut parsed) = read.filter(|parsed| size(parsed) <= left) else {
+            left = 0;
+            found.push(too_many_values(&full, most));
+            break;
+        };
+        left -= size(&parsed);
         let secret = documents::secret(&parsed);
         parsed.source = parsed.source.silent(secret);
         // What the YAML reader has found quotes its line already.
@@ -207,7 +224,21 @@ pub(super) fn read_kinds(
         here.truncate(MOST);
         found.extend(here);
     }
+    if let Some(room) = room {
+        *room -= most - left;
+    }
     (items, found)
+}
+
+/// That with this file there is more than is read; `most` is what was left for its set.
+fn too_many_values(file: &RepoPath, most: usize) -> Diagnostic {
+    let (of, limit) = match most {
+        MAX_VALUES => ("the set", MAX_VALUES),
+        _ => ("all that the tenant's rollouts list, a file each time that it is listed,", MAX_TENANT_VALUES),
+    };
+    let found = format!("with this file {of} has more than {limit} values");
+    let expected = format!("at most {limit} values, where 128 bytes count as one too");
+    Diagnostic::of_file(file, Code::TooLarge, found, expected).help("take out what is large, or list it once")
 }
 
 fn read_file(parsed: yaml::Parsed, namespace: &Namespace, kinds: &Kinds<'_>, items: &mut Items) -> Vec<Diagnostic> {

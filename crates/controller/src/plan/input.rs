@@ -101,9 +101,9 @@ pub struct Decisions {
     /// The tip of the decisions branch.
     pub tip: Option<CommitId>,
     /// Its files about this rollout.
-    pub filed: Vec<DecisionFile>,
-    /// Those that were there when the open (else the last) run started.
-    pub at_start: BTreeSet<(RepoPath, BlobId)>,
+    pub filed: Arc<Vec<DecisionFile>>,
+    /// Those that were there when the open (else the last) run started; none if nobody can tell, as the branch was rewritten.
+    pub at_start: Option<Arc<BTreeSet<(RepoPath, BlobId)>>>,
     /// The branches of requests, of any rollout, by which later ones came as far as Git tells, by path.
     pub requests: BTreeMap<RepoPath, BTreeSet<String>>,
     /// Why nobody knows what people say about it.

@@ -48,7 +48,7 @@ pub(super) struct World {
     pub(super) sets: BTreeMap<SetId, Arc<Set>>,
     pub(super) live: LiveState,
     pub(super) files: Vec<DecisionFile>,
-    pub(super) at_start: BTreeSet<(RepoPath, BlobId)>,
+    pub(super) at_start: Option<BTreeSet<(RepoPath, BlobId)>>,
     pub(super) muted: Option<String>,
     pub(super) proposals: BTreeMap<String, CommitId>,
     /// What those of them would bring that are not as they were made.
@@ -184,7 +184,7 @@ impl World {
             sets: BTreeMap::new(),
             live: LiveState { cluster_uid: "cluster-1".to_owned(), ..LiveState::default() },
             files: Vec::new(),
-            at_start: BTreeSet::new(),
+            at_start: Some(BTreeSet::new()),
             muted: None,
             proposals: BTreeMap::new(),
             contents: BTreeMap::new(),
@@ -258,8 +258,8 @@ impl World {
             past: self.sets.clone(),
             decisions: Decisions {
                 tip: None,
-                filed: self.files.clone(),
-                at_start: self.at_start.clone(),
+                filed: Arc::new(self.files.clone()),
+                at_start: self.at_start.clone().map(Arc::new),
                 requests: self.brought(),
                 unreadable: self.muted.clone(),
             },
@@ -418,7 +418,7 @@ impl World {
                 let started = state.run.as_ref().map(|r| &r.id)
                     != self.record.as_ref().and_then(|r| r.run.as_ref()).map(|r| &r.id);
                 if started && state.run.is_some() {
-                    self.at_start = self.files.iter().map(|f| (f.path.clone(), f.blob.clone())).collect();
+                    self.at_start = Some(self.files.iter().map(|f| (f.path.clone(), f.blob.clone())).collect());
                 }
                 self.record = Some((**state).clone());
                 self.plan = plan.clone();
