@@ -2,8 +2,8 @@
 
 use crate::manifest::desired::{Plan, Set};
 use crate::manifest::ids::RolloutId;
-use crate::manifest::other::Other;
 use crate::manifest::object::{Kind, Object, ObjectRef};
+use crate::manifest::other::Other;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
