@@ -6,6 +6,7 @@
 mod claim;
 mod conflict;
 mod hostnames;
+mod kinds;
 mod misnamed;
 mod roots;
 mod router;
@@ -18,13 +19,12 @@ use super::duration::Span;
 use super::expand;
 use super::files::{Entry, Files, RepoPath};
 use super::ids::{BlobId, ClusterName, Namespace, RolloutId, TenantName};
-use super::installation::{self, Caps};
+use super::installation::Caps;
 use super::job::{self, Jobs};
 use super::object::{Kind, ObjectRef};
 use super::other::GroupKind;
-use super::policy::{self, Policy, Tenant};
-use super::set::refused::Unallowed;
-use super::set::{self, Item, Items, Kinds, SetFiles};
+use super::policy::{self, Policy};
+use super::set::{self, Items, Kinds, SetFiles};
 use super::tracked::Track;
 use super::yaml::{self, Dialect, Node, Parsed};
 use super::{raw, schema};
@@ -290,7 +290,7 @@ impl Judged {
     ) -> (Findings, SetFiles, Items) {
         let listed = set::list(files, &self.path, &raw.spec.manifests);
         let tenant = policy.and_then(|policy| policy.tenant_of(&self.path));
-        let others = |kind: &GroupKind| allowed(kind, caps, tenant);
+        let others = |kind: &GroupKind| kinds::allowed(kind, caps, tenant);
         let kinds = Kinds { known: Kind::MANIFEST, others: &others };
         let base = self.path.parent();
         let (items, found) = set::read_kinds(&listed.files, base.as_ref(), &self.id.namespace, &kinds, Some(room));
@@ -313,7 +313,7 @@ impl Judged {
         );
         findings.errors.extend(jobs.wrong.iter().cloned());
         let all = items.values().chain(jobs.items.values());
-        findings.errors.extend(all.filter_map(|item| capped(item, caps, tenant)));
+        findings.errors.extend(all.filter_map(|item| kinds::capped(item, caps, tenant)));
         if raw.spec.target.track != Track::default() && !caps.allows_kind(Kind::ConfigMap) {
             let found =
                 "this installation manages no objects of kind ConfigMap, and each copy of what is tracked has one";
@@ -366,41 +366,6 @@ impl Judged {
 fn no_policy(path: &RepoPath) -> Diagnostic {
     let expected = format!("a valid {}", policy::FILE);
     Diagnostic::of_file(path, Code::PolicyInvalid, "there is no policy that could permit this rollout", expected)
-}
-
-fn capped(item: &Item, caps: &Caps, tenant: Option<(&TenantName, &Tenant)>) -> Option<Diagnostic> {
-    let kind = item.object.reference().kind;
-    if let Kind::Other(_) = kind {
-        // That was asked as it was read.
-        return None;
-    }
-    if !caps.allows_kind(kind) {
-        let found = format!("this installation manages no objects of kind {kind}");
-        return Some(item.error("/kind", Code::NotPermitted, found, "kinds that its caps allow"));
-    }
-    let (name, _) = tenant.filter(|(_, tenant)| !tenant.allows_kind(kind))?;
-    let found = format!("tenant {name} may have no objects of kind {kind}");
-    Some(item.error("/kind", Code::NotPermitted, found, format!("kinds of tenants.{name}.kinds in {}", policy::FILE)))
-}
-
-/// Whether a kind that is known by its names alone may stand in a tenant's sets, or who has to allow it.
-fn allowed(kind: &GroupKind, caps: &Caps, tenant: Option<(&TenantName, &Tenant)>) -> Result<(), Unallowed> {
-    if let Err(why) = installation::managed(kind) {
-        return Err(Unallowed { found: Some(why.found), help: format!("expected are {}", why.expected) });
-    }
-    if !caps.allows_other_of(kind, tenant.map(|(_, tenant)| tenant)) {
-        let help = format!(
-            "operations allows it by caps.kinds: [{kind}] in the Installation, which the chart writes by extraKinds (docs/files.md)"
-        );
-        return Err(Unallowed { found: None, help });
-    }
-    match tenant.filter(|(_, tenant)| !tenant.allows_other(kind)) {
-        Some((name, _)) => Err(Unallowed {
-            found: Some(format!("tenant {name} may have no objects of kind {kind}")),
-            help: format!("operations allows it by tenants.{name}.kinds in {}", policy::FILE),
-        }),
-        None => Ok(()),
-    }
 }
 
 /// What forbids this file to declare that rollout: tenant, namespace, caps.

@@ -173,6 +173,26 @@ mod tests {
     use serde_json::json;
 
     #[test]
+    fn c_7_claims_and_secrets_are_given_by_what_makes_them() {
+        let given = |api_version: &str, kind: &str, spec: Value| {
+            let kind = Kind::Other(crate::manifest::other::Other::named(api_version, kind).unwrap());
+            let reference = ObjectRef { kind, namespace: "shop".parse().unwrap(), name: "web".parse().unwrap() };
+            let object = Object::new(reference, json!({"metadata": {"name": "web"}, "spec": spec}));
+            super::given(&object).map(|(to, name)| format!("{to} {name}"))
+        };
+        for (api_version, kind, spec, expected) in [
+            ("v1", "PersistentVolumeClaim", json!({}), Some("PersistentVolumeClaim web")),
+            ("external-secrets.io/v1", "ExternalSecret", json!({"target": {"name": "tls"}}), Some("Secret tls")),
+            ("external-secrets.io/v1", "ExternalSecret", json!({}), Some("Secret web")),
+            ("bitnami.com/v1alpha1", "SealedSecret", json!({}), Some("Secret web")),
+            ("cert-manager.io/v1", "Certificate", json!({"secretName": "tls"}), Some("Secret tls")),
+            ("batch/v1", "CronJob", json!({}), None),
+        ] {
+            assert_eq!(given(api_version, kind, spec).as_deref(), expected, "{kind}");
+        }
+    }
+
+    #[test]
     fn c_7_all_that_pods_read_from_is_found_with_its_place() {
         let template = json!({"spec": {
             "serviceAccountName": "runner",

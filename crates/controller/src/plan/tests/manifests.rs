@@ -3,7 +3,6 @@
 use crate::manifest::desired::{Plan, Set};
 use crate::manifest::ids::RolloutId;
 use crate::manifest::object::{Kind, Object, ObjectRef};
-use crate::manifest::other::Other;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -68,9 +67,7 @@ pub(super) fn filed(set: &Set) -> Arc<Set> {
 
 pub(super) fn object(value: Value) -> Object {
     let text = |p: &str| value.pointer(p).and_then(Value::as_str).expect(p);
-    let (api_version, kind) = (text("/apiVersion"), text("/kind"));
-    let other = || Other::named(api_version, kind).map(Kind::Other);
-    let kind = Kind::find(api_version, kind).or_else(other).expect("a kind");
+    let kind = Kind::find(text("/apiVersion"), text("/kind")).expect("a known kind");
     let name = text("/metadata/name").parse().expect("a name");
     Object::new(ObjectRef { kind, namespace: id().namespace, name }, value)
 }

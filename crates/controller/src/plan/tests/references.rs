@@ -123,43 +123,6 @@ fn c_7_secrets_and_claims_are_looked_up_by_name_until_they_are_there() {
 }
 
 #[test]
-fn c_7_what_a_set_gives_itself_is_made_with_it_or_comes_with_the_promotion() {
-    let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": {}});
-    let (mounts, reads) = (json!({"claimName": "data"}), json!({"secretRef": {"name": "tls"}}));
-    let with_claim = |tag: &str| {
-        set_with(tag, |all| {
-            all[1]["spec"]["template"]["spec"]["volumes"] = json!([{"name": "data", "persistentVolumeClaim": mounts}]);
-            all.push(claim.clone());
-        })
-    };
-    let mut world = World::new(QUICK, "1");
-    world.want(QUICK, with_claim("1"));
-    world.settle();
-    assert_eq!(world.phase(), "Steady(Initialized)", "{}", world.told());
-    world.want(QUICK, with_claim("2"));
-    world.settle();
-    assert_eq!(world.phase(), "Progressing(tenth)", "what is promoted has it");
-
-    let certificate = json!({"apiVersion": "cert-manager.io/v1", "kind": "Certificate", "metadata": {"name": "web"},
-                             "spec": {"secretName": "tls"}});
-    let outside = json!({"apiVersion": "external-secrets.io/v1", "kind": "ExternalSecret", "metadata": {"name": "web"},
-                         "spec": {"target": {"name": "tls"}}});
-    let sealed = json!({"apiVersion": "bitnami.com/v1alpha1", "kind": "SealedSecret", "metadata": {"name": "tls"}});
-    for maker in [certificate, outside, sealed] {
-        let set = set_with("2", |all| {
-            all[1]["spec"]["template"]["spec"]["containers"][0]["envFrom"].as_array_mut().unwrap().push(reads.clone());
-            all.push(maker.clone());
-        });
-        let world = World::wanting(QUICK, set);
-        assert!(
-            world.told().contains("Secret tls, which the pods need, comes with the promotion alone"),
-            "{}",
-            world.told()
-        );
-    }
-}
-
-#[test]
 fn c_7_what_may_not_be_looked_up_is_not_waited_for() {
     let mut world = World::new(QUICK, "1");
     world.settle();
