@@ -124,6 +124,8 @@ fn general() -> Vec<Switch> {
         ("providers", json!({"providers": {"main": {"prometheus": {"url": "http://metrics.example.test"}}}}), "url: http://metrics.example.test"),
         ("namespaces", json!({"namespaces": ["pay"]}), "namespace: pay"),
         ("kinds", json!({"kinds": ["Deployment"]}), "- Deployment"),
+        ("gateways.gloo.namespace", json!({"gateways": {"gloo": {"namespace": "gloo-system"}}}), "namespace: gloo-system"),
+        ("gateways.contour.namespace", json!({"gateways": {"contour": {"namespace": "edge"}}}), "namespace: edge"),
         ("extraKinds", json!({"extraKinds": [{"group": "kafka.strimzi.io", "kind": "KafkaTopic", "resource": "kafkatopics"}]}), "resources: [\"kafkatopics\"]"),
         ("image.repository", json!({"image": {"repository": "registry.example.test/x"}}), "image: registry.example.test/x:0.1.0"),
         ("image.tag", json!({"image": {"tag": "9"}}), "image: registry.example.test/tidegate:9"),
