@@ -92,8 +92,9 @@ async fn kinds_of_others_wait_for_their_definitions_and_are_applied_judged_and_r
     assert_eq!(world.field("certificates.cert-manager.io/web", ".spec.issuerRef.name").await, "internal");
     assert_eq!(world.field("servicemonitors/web", ".spec.endpoints[0].interval").await, "10s");
 
-    // What main no longer has goes.
+    // What main no longer has goes, behind the gates that its phases have.
     world.releases(3, "");
+    world.approve("promotion").await;
     let kinds =
         "servicemonitors,certificates.cert-manager.io,externalsecrets.external-secrets.io,networkpolicies,cronjobs";
     eventually("the rest is gone", async || {
