@@ -12,7 +12,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
-use tidegate_agent::decide::Mind;
+use tidegate_agent::decide::AgentState;
 use tidegate_agent::driver::{Driver, DriverOperation};
 use tidegate_agent::edge::Edge;
 use tidegate_agent::probes::{self, Probes};
@@ -122,7 +122,8 @@ pub(super) async fn command(args: AgentArgs) -> Result<Exit, Failure> {
     }
     let _lock = store.lock().with_context(|| format!("cannot lock {state}"))?;
     let source = args.kubeconfig.map_or(ClusterSource::InCluster, ClusterSource::KubeconfigFile);
-    let client = plain_client(&source).await.map_err(anyhow::Error::new)?;
+    let client =
+        plain_client(&source).await.context("no way to the API server; outside of a pod give --kubeconfig FILE")?;
     let program = match (&args.driver, &args.files) {
         (Some(program), _) => vec![program.into()],
         (None, files) => {
@@ -133,8 +134,8 @@ pub(super) async fn command(args: AgentArgs) -> Result<Exit, Failure> {
     let limit = Duration::from_secs(args.limit.as_secs());
     let driver = Driver { own: OWN.into(), program, lock: store.driver_lock(), limit, node: args.node.clone() };
     let edge = Edge::new(client, args.namespace.as_str(), &args.node);
-    let (mind, startup_taint) = (Mind::new(disk, told), args.startup_taint);
-    let mut agent = Agent { store, driver, probes, edge, startup_taint, clock: now, mind };
+    let (state, startup_taint) = (AgentState::new(disk, told), args.startup_taint);
+    let mut agent = Agent { store, driver, probes, edge, startup_taint, clock: now, state };
     let mut ends = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
     let [terminate, interrupt] = &mut ends;
     let end = async {

@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
+use tidegate_controller::manifest::hex::hex;
 
 /// The files of a content by their names.
 pub type ContentFiles = BTreeMap<String, Vec<u8>>;
@@ -71,12 +72,6 @@ impl FromStr for ContentDigest {
     fn from_str(text: &str) -> Result<Self, String> {
         text.to_owned().try_into()
     }
-}
-
-/// Bytes as lower-case hexadecimal digits.
-#[must_use]
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Whether a file may be called so: it lies in one directory, whatever its name says.

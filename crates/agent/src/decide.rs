@@ -107,7 +107,7 @@ pub enum AgentStep {
         /// Its digest.
         digest: ContentDigest,
     },
-    /// NodeAsk the driver whether it would do, and what is in force now.
+    /// Ask the driver whether it would do, and what is in force now.
     Check(ContentDigest),
     /// Tell the API server, at the version that was read, that it starts.
     Stamp(NodeReport),
@@ -182,9 +182,9 @@ struct Vain {
     begin: bool,
 }
 
-/// The agent's mind: what it knows, and where it is.
+/// What the agent knows, and where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mind {
+pub struct AgentState {
     /// What the disk knows, or will know as soon as it can be written.
     disk: NodeDisk,
     saved: bool,
@@ -202,7 +202,7 @@ pub struct Mind {
     note: String,
 }
 
-impl Mind {
+impl AgentState {
     /// A process that has just started, and what its disk knows. `note` is told with what is applied next.
     #[must_use]
     pub fn new(disk: NodeDisk, note: String) -> Self {

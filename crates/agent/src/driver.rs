@@ -3,7 +3,6 @@
 //! *Guarantees*: it is ended at its limit with all of its process group; no more of its output is kept than [`MOST_OUTPUT`]; nothing of the
 //! agent's environment reaches it.
 
-use crate::content::hex;
 use crate::decide::InForce;
 use crate::guard::GO;
 use sha2::{Digest, Sha256};
@@ -13,6 +12,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
+use tidegate_controller::manifest::hex::hex;
 use tidegate_controller::record::text::plain;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};

@@ -14,7 +14,7 @@ use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tidegate_controller::cluster::chance::random;
-use tidegate_controller::record::text::plain;
+use tidegate_controller::record::text::{plain, with_causes};
 use tokio::time::{Instant, sleep_until, timeout};
 
 /// How long a request may take that is no watch.
@@ -263,16 +263,7 @@ fn why(error: &kube::Error) -> String {
     if let kube::Error::Api(status) = error {
         return plain(&status.message);
     }
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    plain(&text)
+    with_causes(error)
 }
 
 fn seen(object: &DynamicObject) -> Option<NodeSeen> {

@@ -3,7 +3,7 @@
 //! What was there before the first `try` is kept beside it for good. A directory survives a reboot: what was tried and not committed is taken
 //! back by the agent, which restores before anything else.
 
-use crate::content::{ContentFiles, hex};
+use crate::content::ContentFiles;
 use crate::driver::DriverOperation;
 use crate::store::{read_files, remove, sync, write, write_files};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -12,6 +12,7 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
+use tidegate_controller::manifest::hex::hex;
 
 /// A directory of files, and its two neighbours.
 struct Place {

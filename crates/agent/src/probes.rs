@@ -86,7 +86,7 @@ pub fn read(path: &Path) -> Result<Probes, String> {
         let text = error.without_snippet().to_string();
         let line = text.lines().next().unwrap_or_default();
         let why = line.split(" at line ").next().unwrap_or(line);
-        format!("{}:{at}{why}", path.display())
+        format!("{}:{at}{why} (docs/nodes.md has the fields of a probes file)", path.display())
     })
 }
 

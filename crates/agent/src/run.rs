@@ -1,7 +1,7 @@
-//! The loop: one step after the other, as [`Mind`] decides, and what came of each.
+//! The loop: one step after the other, as [`AgentState`] decides, and what came of each.
 
 use crate::content::ContentDigest;
-use crate::decide::{AgentStep, Mind, StepOutcome};
+use crate::decide::{AgentState, AgentStep, StepOutcome};
 use crate::driver::{Driver, DriverFailure, DriverOperation, shown};
 use crate::edge::{Edge, Fetched, Pause};
 use crate::probes::Probes;
@@ -31,7 +31,7 @@ pub struct Agent {
     /// What time it is.
     pub clock: fn() -> Time,
     /// What it knows.
-    pub mind: Mind,
+    pub state: AgentState,
 }
 
 impl Agent {
@@ -43,27 +43,27 @@ impl Agent {
         let (mut pause, mut taint) = (Pause::default(), Pause::default());
         let mut ends = false;
         loop {
-            let step = self.mind.decide((self.clock)());
-            if ends && self.mind.may_end() && !matches!(step, AgentStep::Keep(_) | AgentStep::Report(_)) {
+            let step = self.state.decide((self.clock)());
+            if ends && self.state.may_end() && !matches!(step, AgentStep::Keep(_) | AgentStep::Report(_)) {
                 return;
             }
             if step != AgentStep::Rest {
-                let before = self.mind.is_waiting();
+                let before = self.state.is_waiting();
                 let outcome = self.act(&step).await;
                 tell(&step, &outcome);
-                self.mind.learn(&step, outcome);
-                match (before, self.mind.is_waiting()) {
+                self.state.learn(&step, outcome);
+                match (before, self.state.is_waiting()) {
                     (false, true) => pause.begin(),
-                    (_, false) if self.mind.is_applied() => pause = Pause::default(),
+                    (_, false) if self.state.is_applied() => pause = Pause::default(),
                     _ => {}
                 }
                 continue;
             }
-            let may_take = self.startup_taint.is_some() && self.mind.is_applied();
+            let may_take = self.startup_taint.is_some() && self.state.is_applied();
             tokio::select! {
                 () = &mut end, if !ends => ends = true,
-                node = self.edge.next() => self.mind.look(node),
-                () = sleep_until(pause.until), if self.mind.is_waiting() => self.mind.retry(),
+                node = self.edge.next() => self.state.look(node),
+                () = sleep_until(pause.until), if self.state.is_waiting() => self.state.retry(),
                 () = sleep_until(taint.until), if may_take => self.take_taint(&mut taint).await,
             }
         }
@@ -90,7 +90,7 @@ impl Agent {
                 Ok((before, expected)) => StepOutcome::Checked(before, expected),
                 Err(outcome) => outcome,
             },
-            AgentStep::Stamp(report) | AgentStep::Report(report) => match self.mind.version().map(ToOwned::to_owned) {
+            AgentStep::Stamp(report) | AgentStep::Report(report) => match self.state.version().map(ToOwned::to_owned) {
                 Some(version) => self.edge.tell(&version, report).await,
                 None => StepOutcome::Stale,
             },
@@ -139,7 +139,7 @@ impl Agent {
     /// Has a content on the disk, which also shows that the disk takes what has to be kept later.
     async fn fetch(&self, name: &str, digest: &ContentDigest) -> StepOutcome {
         let unwritable = |error: io::Error| StepOutcome::Refused(format!("DiskUnwritable: {error}"));
-        if let Err(error) = self.store.save(self.mind.disk()) {
+        if let Err(error) = self.store.save(self.state.disk()) {
             return unwritable(error);
         }
         if self.store.content(digest).is_some() {

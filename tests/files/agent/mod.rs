@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
 use tidegate::agent::content::ContentFiles;
-use tidegate::agent::decide::Mind;
+use tidegate::agent::decide::AgentState;
 use tidegate::agent::driver::{Driver, DriverFailure, DriverOperation};
 use tidegate::agent::edge::Edge;
 use tidegate::agent::probes::{self, Probes};
@@ -78,8 +78,8 @@ impl Place {
         let (store, disk, told) = AgentStore::open(&self.state()).unwrap();
         let driver = self.driver(program, Duration::from_secs(60));
         let edge = Edge::new(self.api.client(), "network", NODE);
-        let (mind, probes) = (Mind::new(disk, told), Probes::default());
-        Agent { store, driver, probes, edge, startup_taint: None, clock: now, mind }
+        let (state, probes) = (AgentState::new(disk, told), Probes::default());
+        Agent { store, driver, probes, edge, startup_taint: None, clock: now, state }
     }
 
     /// Runs until the status says that, and tells why.

@@ -1,5 +1,6 @@
 //! A set with more objects than answers are kept of usual ones.
 
+use super::whole::POLICY;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,10 +12,6 @@ use tidegate::world::simulation::Simulation;
 use tokio_util::sync::CancellationToken;
 
 const MANY: usize = 300;
-const POLICY: &str = "apiVersion: tidegate.io/v1alpha1
-kind: Policy
-spec: {tenants: {shop: {path: shop, namespaces: [shop], clusters: [home]}}}
-";
 const ROLLOUT: &str = "apiVersion: tidegate.io/v1alpha1
 kind: Rollout
 metadata: {name: many, namespace: shop}

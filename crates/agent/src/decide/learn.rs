@@ -1,13 +1,13 @@
 //! What came of a step, and what follows from it. Pure.
 
-use super::{AgentStep, Change, Doing, InForce, Mind, NodeDisk, NodeVerdict, Stage, StepOutcome};
+use super::{AgentState, AgentStep, Change, Doing, InForce, NodeDisk, NodeVerdict, Stage, StepOutcome};
 use crate::report::{NodeReport, Progress};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How often going back is tried before it is given up (N-31).
 const TRIES: u8 = 3;
 
-impl Mind {
+impl AgentState {
     /// Takes note of what came of a step. Outcomes that no such step has are taken for nothing.
     pub fn learn(&mut self, step: &AgentStep, outcome: StepOutcome) {
         match (step, outcome) {

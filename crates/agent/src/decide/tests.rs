@@ -157,9 +157,9 @@ impl Node {
     }
 
     /// A process that starts.
-    fn start(&mut self) -> Mind {
+    fn start(&mut self) -> AgentState {
         self.restored = self.disk.doing.is_none();
-        Mind::new(self.disk.clone(), String::new())
+        AgentState::new(self.disk.clone(), String::new())
     }
 }
 
@@ -187,16 +187,16 @@ enum Broken {
 }
 
 /// What a process makes of a step that leaves the rule out; nothing if it is another rule's.
-fn leaves_out(broken: Option<Broken>, node: &mut Node, mind: &Mind, step: &AgentStep) -> Option<StepOutcome> {
+fn leaves_out(broken: Option<Broken>, node: &mut Node, state: &AgentState, step: &AgentStep) -> Option<StepOutcome> {
     match (broken?, step) {
-        (Broken::RestoreFirst, AgentStep::Restore { accept, .. }) if mind.stage == Stage::Rest => {
+        (Broken::RestoreFirst, AgentStep::Restore { accept, .. }) if state.stage == Stage::Rest => {
             Some(StepOutcome::Shown(accept.first()?.clone()))
         }
         (Broken::StampFirst, AgentStep::Stamp(report)) => {
             Some(StepOutcome::Heard(NodeSeen { said: Some(report.clone()), ..node.object.clone() }))
         }
         (Broken::NoteFirst, AgentStep::Keep(disk)) if disk.doing.is_some() => Some(StepOutcome::Done),
-        (Broken::RestoreBeforeReport, AgentStep::Restore { .. }) if mind.stage != Stage::Rest => {
+        (Broken::RestoreBeforeReport, AgentStep::Restore { .. }) if state.stage != Stage::Rest => {
             node.tell(&node.object.clone().report(Progress::Failed, "", now()));
             None
         }
@@ -210,24 +210,24 @@ fn settle(node: &mut Node, kills: &[Kill]) -> usize {
 
 /// Runs until nothing is left to do; whoever is killed is started again. How many steps it took.
 fn settle_with(node: &mut Node, kills: &[Kill], broken: Option<Broken>) -> usize {
-    let (mut mind, mut count, mut pauses) = (node.start(), 0, 0);
+    let (mut state, mut count, mut pauses) = (node.start(), 0, 0);
     loop {
-        let step = mind.decide(now());
+        let step = state.decide(now());
         if step == AgentStep::Rest {
-            if mind.version() != Some(&node.object.version) && !node.api_is_away {
-                mind.look(Some(node.object.clone()));
+            if state.version() != Some(&node.object.version) && !node.api_is_away {
+                state.look(Some(node.object.clone()));
                 continue;
             }
             // A while without anything new.
-            if !mind.is_waiting() || pauses == 8 {
+            if !state.is_waiting() || pauses == 8 {
                 return count;
             }
             pauses += 1;
-            mind.retry();
+            state.retry();
             continue;
         }
-        if let Some(outcome) = leaves_out(broken, node, &mind, &step) {
-            mind.learn(&step, outcome);
+        if let Some(outcome) = leaves_out(broken, node, &state, &step) {
+            state.learn(&step, outcome);
             continue;
         }
         let dies = |kill: Kill| kills.contains(&kill);
@@ -238,7 +238,7 @@ fn settle_with(node: &mut Node, kills: &[Kill], broken: Option<Broken>) -> usize
             return count;
         }
         if dies(Kill::Before(number)) {
-            mind = node.start();
+            state = node.start();
             continue;
         }
         if dies(Kill::Amid(number)) {
@@ -249,17 +249,17 @@ fn settle_with(node: &mut Node, kills: &[Kill], broken: Option<Broken>) -> usize
             if let (AgentStep::Restore { .. }, false) = (&step, node.restore_is_broken) {
                 node.in_force = "half".into();
             }
-            mind = node.start();
+            state = node.start();
             continue;
         }
         let outcome = node.act(&step);
         if dies(Kill::After(number)) {
-            mind = node.start();
+            state = node.start();
             continue;
         }
-        mind.learn(&step, outcome);
+        state.learn(&step, outcome);
         if broken == Some(Broken::Remember) {
-            mind.disk.bad.clear();
+            state.disk.bad.clear();
         }
     }
 }
@@ -390,21 +390,21 @@ fn each_rule_is_needed() {
 #[test]
 fn an_answer_that_is_changed_on_the_way_is_not_said_all_the_time() {
     let mut node = Node::new(Odd::CheckFails);
-    let mut mind = node.start();
-    mind.look(Some(node.object.clone()));
+    let mut state = node.start();
+    state.look(Some(node.object.clone()));
     let mut told = 0;
     for _ in 0..50 {
-        let step = mind.decide(now());
+        let step = state.decide(now());
         let outcome = node.act(&step);
         if let (AgentStep::Report(_), StepOutcome::Heard(mut heard)) = (&step, outcome.clone()) {
             told += 1;
             heard.said = None;
-            mind.learn(&step, StepOutcome::Heard(heard));
+            state.learn(&step, StepOutcome::Heard(heard));
         } else {
-            mind.learn(&step, outcome);
+            state.learn(&step, outcome);
         }
     }
-    assert_eq!((told, mind.is_waiting()), (1, true));
+    assert_eq!((told, state.is_waiting()), (1, true));
 }
 
 #[test]
@@ -412,13 +412,13 @@ fn n_19_without_an_api_server_it_goes_back_and_tells_later() {
     // It goes away behind each step.
     for after in 0..20 {
         let mut node = Node::new(Odd::ProbeFails);
-        let mut mind = node.start();
-        mind.look(Some(node.object.clone()));
+        let mut state = node.start();
+        state.look(Some(node.object.clone()));
         for n in 0..200 {
             node.api_is_away = n >= after;
-            let step = mind.decide(now());
+            let step = state.decide(now());
             let outcome = node.act(&step);
-            mind.learn(&step, outcome);
+            state.learn(&step, outcome);
         }
         assert_eq!((node.in_force.as_str(), &node.disk.doing), ("old", &None), "{after}");
         assert_eq!(node.wrong, [""; 0]);
@@ -433,14 +433,14 @@ fn n_19_without_an_api_server_it_goes_back_and_tells_later() {
 #[test]
 fn n_7_an_agent_that_cannot_write_starts_nothing() {
     let mut node = Node::new(Odd::Nothing);
-    let mut mind = node.start();
-    mind.look(Some(node.object.clone()));
+    let mut state = node.start();
+    state.look(Some(node.object.clone()));
     node.api_is_away = true;
     for _ in 0..100 {
-        let step = mind.decide(now());
+        let step = state.decide(now());
         let outcome = node.act(&step);
-        mind.learn(&step, outcome);
-        mind.retry();
+        state.learn(&step, outcome);
+        state.retry();
     }
     assert_eq!((node.tried.len(), said(&node).0), (0, None));
     node.api_is_away = false;
@@ -451,21 +451,21 @@ fn n_7_an_agent_that_cannot_write_starts_nothing() {
 #[test]
 fn n_23_a_stale_stamp_begins_nothing() {
     let mut node = Node::new(Odd::Nothing);
-    let mut mind = node.start();
-    mind.look(Some(node.object.clone()));
+    let mut state = node.start();
+    state.look(Some(node.object.clone()));
     loop {
-        let step = mind.decide(now());
+        let step = state.decide(now());
         if let AgentStep::Stamp(_) = step {
-            mind.learn(&step, StepOutcome::Stale);
+            state.learn(&step, StepOutcome::Stale);
             break;
         }
         let outcome = node.act(&step);
-        mind.learn(&step, outcome);
+        state.learn(&step, outcome);
     }
     // What is asked by now has to be seen first.
-    assert_eq!(mind.decide(now()), AgentStep::Rest);
-    mind.look(Some(NodeSeen { ask: NodeAsk { digest: digest("old"), attempt: 0 }, ..node.object.clone() }));
-    assert_eq!(mind.decide(now()), AgentStep::Read);
+    assert_eq!(state.decide(now()), AgentStep::Rest);
+    state.look(Some(NodeSeen { ask: NodeAsk { digest: digest("old"), attempt: 0 }, ..node.object.clone() }));
+    assert_eq!(state.decide(now()), AgentStep::Read);
     assert!(node.tried.is_empty());
 }
 
@@ -481,13 +481,13 @@ fn n_20_nothing_is_begun_on_a_disk_that_takes_nothing() {
     // It becomes full behind each step: what was in force before is so again, or the new is kept.
     for after in 0..20 {
         let mut node = Node::new(Odd::Nothing);
-        let mut mind = node.start();
-        mind.look(Some(node.object.clone()));
+        let mut state = node.start();
+        state.look(Some(node.object.clone()));
         for n in 0..100 {
             node.disk_is_full = n >= after;
-            let step = mind.decide(now());
+            let step = state.decide(now());
             let outcome = node.act(&step);
-            mind.learn(&step, outcome);
+            state.learn(&step, outcome);
         }
         let fine = match said(&node).0 {
             Some(Progress::Applied) => "new",
@@ -568,19 +568,19 @@ fn n_2_what_is_in_force_already_is_answered_without_touching_it() {
 fn n_19_a_promise_of_the_driver_is_held_against_it() {
     let change = |expected: &str, shown: &str| {
         let mut node = Node::new(Odd::Nothing);
-        let mut mind = node.start();
-        mind.look(Some(node.object.clone()));
+        let mut state = node.start();
+        state.look(Some(node.object.clone()));
         loop {
-            let step = mind.decide(now());
+            let step = state.decide(now());
             let outcome = if let AgentStep::Check(_) = step {
                 StepOutcome::Checked("old".into(), Some(expected.into()))
             } else if let AgentStep::Try(_) = step {
-                mind.learn(&step, StepOutcome::Shown(shown.into()));
-                return mind.decide(now());
+                state.learn(&step, StepOutcome::Shown(shown.into()));
+                return state.decide(now());
             } else {
                 node.act(&step)
             };
-            mind.learn(&step, outcome);
+            state.learn(&step, outcome);
         }
     };
     assert!(matches!(change("new", "new"), AgentStep::Probe(Some(_))));

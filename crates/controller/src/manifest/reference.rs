@@ -2,7 +2,7 @@
 
 use super::desired::Set;
 use super::files::RepoPath;
-use super::object::{Kind, Object, ObjectRef, at};
+use super::object::{Kind, Object, ObjectRef, at, items};
 use super::set;
 use serde_json::Value;
 use std::fmt;
@@ -44,6 +44,21 @@ impl Referent {
             Self::Secret | Self::PersistentVolumeClaim => None,
         }
     }
+}
+
+/// The images that the pods of an object have, of containers and of volumes, each with its place as a JSON pointer.
+pub fn images(object: &Value) -> impl Iterator<Item = (String, &str)> {
+    let templates = ["/spec/template/spec", "/spec/jobTemplate/spec/template/spec"].into_iter();
+    let pods = templates.filter_map(|at| Some((at, object.pointer(at)?))).take(1);
+    let lists = ["initContainers", "containers", "ephemeralContainers", "volumes"];
+    let parts = pods.flat_map(move |(at, pods)| lists.map(|it| (format!("{at}/{it}"), items(pods, it).enumerate())));
+    parts.flat_map(|(at, parts)| {
+        parts.filter_map(move |(i, part)| {
+            let (at, image) = (format!("{at}/{i}/image"), part.get("image")?);
+            let of_volume = || Some((format!("{at}/reference"), image.get("reference")?.as_str()?));
+            image.as_str().map(|image| (at.clone(), image)).or_else(of_volume)
+        })
+    })
 }
 
 /// What an object of a set gives to pods that is looked up by its name: a claim itself, or the Secret that its controller writes.

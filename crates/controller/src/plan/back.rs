@@ -141,7 +141,9 @@ pub fn record_turn(draft: &mut Draft<'_>, turn: Turn) {
     let position =
         Position { step: StepName::fixed("split"), seq: draft.state.seq + 1, clock: StepClock::entered(draft.now()) };
     // What was skipped on the way forward is nothing that a person has said of the way back.
-    draft.state.run.iter_mut().for_each(|run| run.skipped = None);
+    if let Some(run) = &mut draft.state.run {
+        run.skipped = None;
+    }
     let what = format!("goes back: {}", turn.why);
     draft.enter(Phase::Reverting { position, why: turn.why, then: turn.then }, what);
 }
@@ -215,7 +217,7 @@ fn is_served(draft: &mut Draft<'_>, plan: &Plan, position: &Position) -> bool {
         return true;
     }
     let wait = match (following, back_in_force(draft, plan, position)) {
-        (_, Standing::Frozen(wait) | Standing::Awaited(wait)) | (Some(wait), Standing::InForce) => wait,
+        (_, Standing::Awaited(wait)) | (Some(wait), Standing::InForce) => wait,
         (None, Standing::InForce) | (_, Standing::Unsaid) => return true,
     };
     draft.waits.push(wait);
@@ -251,7 +253,7 @@ fn leave_return(draft: &mut Draft<'_>, plan: &Plan, run: &Run, [step, retire]: [
                 let unsaid = StepClock { lost: Some(draft.now()), ..StepClock::entered(draft.now()) };
                 draft.state.phase = with_clock(&draft.state.phase, unsaid);
             }
-            Standing::Frozen(wait) | Standing::Awaited(wait) => draft.waits.push(wait),
+            Standing::Awaited(wait) => draft.waits.push(wait),
         }
     } else if draft.unread.is_none() && drained(draft, plan, run, step, &position) {
         next(draft, retire, turn);
@@ -278,8 +280,6 @@ enum Standing {
     /// It is refused, or nobody has said so for too long: as it names what cannot be served, or as what would be said was said before.
     Unsaid,
     Awaited(Wait),
-    /// The proxy keeps what it had, however long that takes.
-    Frozen(Wait),
 }
 
 fn back_in_force(draft: &mut Draft<'_>, plan: &Plan, position: &Position) -> Standing {
@@ -287,9 +287,10 @@ fn back_in_force(draft: &mut Draft<'_>, plan: &Plan, position: &Position) -> Sta
     // A route that somebody deleted sends nobody anywhere; *retire* makes it again.
     let there = exposure::routes(&context).first().is_some_and(|route| context.live.get(route).is_some());
     if let Some((why, since)) = exposure::frozen(&context).filter(|_| there) {
+        // However long that takes.
         let wait = Wait::new(Reason::RetreatBlocked, format!("the way back is written, and not served: {why}"));
         let act = "have whoever the message names mend it, or take the old split out of the proxy by hand";
-        return Standing::Frozen(since.map_or(wait.clone(), |since| wait.since(since)).act(act));
+        return Standing::Awaited(Wait { since, ..wait }.act(act));
     }
     let Some(wait) = converge::not_in_force(&context).filter(|_| there) else { return Standing::InForce };
     let refused = matches!(exposure::status(&context), RouteStatus::Refused { .. } | RouteStatus::Barred { .. });

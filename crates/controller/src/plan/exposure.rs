@@ -13,7 +13,7 @@ use crate::workload::kinds::shared::Member;
 use crate::workload::live::Expects;
 use crate::workload::routers::replicas::candidate_replicas;
 use crate::workload::routers::{self, ObservedSplit, RouteStatus, RouteView, Services};
-use crate::workload::tree::Standing;
+use crate::workload::tree::SharedRoute;
 use crate::workload::{compare, layouts, owned, readiness};
 
 /// The objects that carry the split, those that people's requests meet first.
@@ -65,7 +65,7 @@ pub fn status(context: &Context<'_>) -> RouteStatus {
     let candidate = candidate.as_ref().map_or(service, ObjectName::as_str);
     let stable = named.map_or(service, |both| both.stable.as_str());
     let named = [route.reference().name.as_str(), stable, service, candidate];
-    tree.judged(own, &Standing { route, named: &named, teams: &context.input.policy.teams })
+    tree.judged(own, &SharedRoute { route, named: &named, teams: &context.input.policy.teams })
 }
 
 /// What keeps the proxy at what it had, whatever is written, and since when.

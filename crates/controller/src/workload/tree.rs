@@ -9,7 +9,8 @@ mod gloo;
 mod path;
 mod sibling;
 
-pub use fault::{Standing, said};
+pub(super) use fault::Complaint;
+pub use fault::SharedRoute;
 
 use super::live::LiveState;
 use crate::manifest::desired::Router;

@@ -7,6 +7,7 @@ use crate::manifest::canonical::referenced_config_maps;
 use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{Kind, items};
+use crate::manifest::reference::{self, Referent};
 use crate::manifest::set::Item;
 use crate::manifest::set::refused::UNRENDERED;
 use crate::manifest::{expand, raw};
@@ -196,26 +197,15 @@ fn clones(case: &Case<'_>, target: &Item, findings: &mut Findings) {
 
 /// Images that are templates: to YAML they are texts, to the kubelet no names of images.
 pub(super) fn unrendered(item: &Item) -> Vec<Diagnostic> {
-    let templates = ["/spec/template/spec", "/spec/jobTemplate/spec/template/spec"].into_iter();
-    let lists = templates.flat_map(|spec| ["containers", "initContainers"].map(|list| format!("{spec}/{list}")));
-    let images = lists.flat_map(|list| {
-        let count = item.object.at(&list).and_then(Value::as_array).map_or(0, Vec::len);
-        (0..count).map(move |i| format!("{list}/{i}/image"))
-    });
-    let is_template =
-        |at: &String| item.object.at(at).and_then(Value::as_str).is_some_and(|image| image.contains("{{"));
     let found = |at: String| item.error(&at, Code::Schema, "this image is a template", "an image").help(UNRENDERED);
-    images.filter(is_template).map(found).collect()
+    reference::images(item.object.value()).filter(|(_, image)| image.contains("{{")).map(|(at, _)| found(at)).collect()
 }
 
 /// Whether a claim of the set is one that pods of several nodes can mount.
 fn is_for_many(case: &Case<'_>, name: &str) -> bool {
-    let own = case.items.values().filter(|item| item.object.reference().name.as_str() == name);
-    let mut claims = own.filter(|item| item.object.reference().kind.as_str() == "PersistentVolumeClaim");
-    claims.any(|claim| {
-        let modes = claim.object.at("/spec/accessModes").and_then(Value::as_array).into_iter().flatten();
-        modes.filter_map(Value::as_str).any(|mode| matches!(mode, "ReadWriteMany" | "ReadOnlyMany"))
-    })
+    let is_it = |item: &&Item| reference::given(&item.object) == Some((Referent::PersistentVolumeClaim, name));
+    let mut modes = case.items.values().filter(is_it).flat_map(|it| items(&it.object.value()["spec"], "accessModes"));
+    modes.any(|mode| mode == "ReadWriteMany" || mode == "ReadOnlyMany")
 }
 
 pub(super) fn labels(value: Option<&Value>) -> Labels {

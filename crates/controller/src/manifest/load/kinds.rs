@@ -28,7 +28,7 @@ pub(super) fn capped(item: &Item, caps: &Caps, tenant: Option<(&TenantName, &Ten
 /// Whether a kind that is known by its names alone may stand in a tenant's sets, or who has to allow it.
 pub(super) fn allowed(kind: &GroupKind, caps: &Caps, tenant: Option<(&TenantName, &Tenant)>) -> Result<(), Unallowed> {
     if let Err(why) = installation::managed(kind) {
-        return Err(Unallowed { found: Some(why.found), help: format!("expected are {}", why.expected) });
+        return Err(Unallowed { found: Some(why.found), help: format!("what may stand here: {}", why.expected) });
     }
     if !caps.allows_other_of(kind, tenant.map(|(_, tenant)| tenant)) {
         let help = format!(

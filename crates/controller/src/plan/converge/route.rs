@@ -91,10 +91,7 @@ pub fn not_in_force(context: &Context<'_>) -> Option<Wait> {
         RouteStatus::NotYet { why } | RouteStatus::Refused { why } | RouteStatus::Barred { why } => {
             Some(Wait::new(Reason::RouteNotEffective, why))
         }
-        RouteStatus::Blocked { why, since } => {
-            let wait = Wait::new(Reason::BlockedByPeer, why);
-            Some(since.map_or(wait.clone(), |since| wait.since(since)))
-        }
+        RouteStatus::Blocked { why, since } => Some(Wait { since, ..Wait::new(Reason::BlockedByPeer, why) }),
         RouteStatus::Unknown { why } => Some(Wait::new(Reason::RouteUnknown, why)),
     }
 }

@@ -12,9 +12,9 @@ use crate::manifest::gloo::service_of;
 use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{Object, items, section};
 use crate::record::posture::Split;
-use crate::record::state::Time;
+use crate::record::text::plain;
 use crate::workload::layouts::SUFFIX;
-use crate::workload::tree::said;
+use crate::workload::tree::Complaint;
 use serde_json::{Map, Value, json};
 
 /// A RouteTable that leads to that Service.
@@ -228,11 +228,11 @@ fn state(said: &Value) -> &str {
 
 fn judge(live: &Object, verdict: &Value, named: &[&str]) -> RouteStatus {
     let (state, reason) = (state(verdict), verdict["reason"].as_str().unwrap_or_default());
-    let why = format!("Gloo: {state}: {}", said(reason));
+    let why = format!("Gloo: {state}: {}", plain(reason));
     match state {
         "Accepted" => RouteStatus::Effective,
         "Rejected" | "Warning" if is_older(live) => RouteStatus::NotYet {
-            why: format!("Gloo's {state} is from before the last change of the RouteTable: {}", said(reason)),
+            why: format!("Gloo's {state} is from before the last change of the RouteTable: {}", plain(reason)),
         },
         "Rejected" => RouteStatus::Refused { why },
         // The candidate's Service is made just before the table names it.
@@ -243,14 +243,17 @@ fn judge(live: &Object, verdict: &Value, named: &[&str]) -> RouteStatus {
 }
 
 /// What the Gloo of that namespace does not take of an object, and since when.
-pub(in crate::workload) fn fault(live: &Object, home: &str) -> Option<(String, Option<Time>)> {
+pub(in crate::workload) fn fault(live: &Object, home: &str) -> Option<Complaint> {
     let reason = |said: &Value| said["reason"].as_str().unwrap_or_default().to_owned();
     // Older ones warn whoever selects several tables of one weight (`RouteTablesWithSameWeightErr`), and take them all the same.
     let harmless = |said: &Value| state(said) == "Warning" && reason(said).contains("have the same weight");
     let mut wrong = verdicts(live, Some(home)).into_iter().filter(|said| matches!(state(said), "Rejected" | "Warning"));
     let wrong = wrong.find(|said| !harmless(said))?;
-    let words = format!("Gloo: {}: {}", state(wrong), reason(wrong));
-    Some((words, written(live, true).and_then(|time| time.parse().ok())))
+    Some(Complaint {
+        words: format!("Gloo: {}: {}", state(wrong), reason(wrong)),
+        since: written(live, true).and_then(|time| time.parse().ok()),
+        is_rejected: state(wrong) == "Rejected",
+    })
 }
 
 /// Whether a text has one of these names of that namespace as a whole word, `NAMESPACE.NAME` or `NAMESPACE/NAME`, or as the upstream that

@@ -4,23 +4,12 @@ use super::{SharedProxy, Tree, gloo, named_alone};
 use crate::manifest::ids::{Namespace, TenantName};
 use crate::manifest::object::{Kind, OWNER, Object, ObjectRef};
 use crate::record::state::Time;
+use crate::record::text::plain;
 use crate::workload::routers::{RouteStatus, contour_fault, gloo_fault, gloo_written, names};
 use std::collections::BTreeMap;
 
-/// How much of what others say is told.
-const TOLD: usize = 300;
 /// How many objects above a route are looked at.
 const DEPTH: usize = 16;
-
-/// Words of others, as they are shown: not too many, and on one line.
-#[must_use]
-pub fn said(words: &str) -> String {
-    let mut told: String = words.chars().take(TOLD).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if words.chars().nth(TOLD).is_some() {
-        told.push('…');
-    }
-    told
-}
 
 /// Something that a proxy does not take as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,9 +26,20 @@ pub(super) struct Fault {
     is_rejected: bool,
 }
 
+/// What a proxy's own controller says of an object that it does not take as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::workload) struct Complaint {
+    /// Its words.
+    pub(in crate::workload) words: String,
+    /// Since when, as far as it says.
+    pub(in crate::workload) since: Option<Time>,
+    /// Whether it refuses the object as a whole.
+    pub(in crate::workload) is_rejected: bool,
+}
+
 /// The route that is asked about.
 #[derive(Debug, Clone, Copy)]
-pub struct Standing<'a> {
+pub struct SharedRoute<'a> {
     /// The route, as it is live.
     pub route: &'a Object,
     /// It, its Service and the candidate's, by their names.
@@ -49,15 +49,9 @@ pub struct Standing<'a> {
 }
 
 impl Fault {
-    fn of(object: &Object, words: &str, since: Option<Time>) -> Self {
-        let owner = object.annotation(OWNER).and_then(|owner| owner.split_once('/')).map(|(_, rollout)| said(rollout));
-        Self {
-            object: object.reference().clone(),
-            owner,
-            words: said(words),
-            since,
-            is_rejected: words.contains(": Rejected: "),
-        }
+    fn of(object: &Object, Complaint { words, since, is_rejected }: Complaint) -> Self {
+        let owner = object.annotation(OWNER).and_then(|owner| owner.split_once('/')).map(|(_, rollout)| plain(rollout));
+        Self { object: object.reference().clone(), owner, words: plain(&words), since, is_rejected }
     }
 
     /// In words: the object, its rollout and its team, and what is said of it.
@@ -83,12 +77,12 @@ impl Tree {
     /// What is wrong, the oldest first. What nothing delegates to is no part of the proxy.
     fn faults(&self) -> Vec<Fault> {
         let one = |object: &Object| {
-            let (words, since) = match self.proxy {
+            let complaint = match self.proxy {
                 SharedProxy::Gloo => gloo_fault(object, self.home.as_str())?,
                 SharedProxy::Contour => contour_fault(object)?,
             };
             let alone = object.reference().kind == Kind::RouteTable && self.parents(object).is_empty();
-            (!alone).then(|| Fault::of(object, &words, since))
+            (!alone).then(|| Fault::of(object, complaint))
         };
         let mut all: Vec<Fault> = self.objects.values().filter_map(|object| one(object)).collect();
         all.sort_by_key(|fault| (fault.since.is_none(), fault.since));
@@ -98,7 +92,7 @@ impl Tree {
     /// Whether a route is in force, by what is said of it alone and by all that is known of the proxy. Nothing that others have done is held
     /// against it.
     #[must_use]
-    pub fn judged(&self, own: RouteStatus, of: &Standing<'_>) -> RouteStatus {
+    pub fn judged(&self, own: RouteStatus, of: &SharedRoute<'_>) -> RouteStatus {
         match own {
             RouteStatus::Refused { .. } | RouteStatus::Blocked { .. } => return own,
             RouteStatus::Effective
@@ -115,7 +109,7 @@ impl Tree {
         }
     }
 
-    fn judged_by_gloo(&self, own: RouteStatus, of: &Standing<'_>) -> RouteStatus {
+    fn judged_by_gloo(&self, own: RouteStatus, of: &SharedRoute<'_>) -> RouteStatus {
         let route = of.route.reference();
         let above = self.above(of.route);
         // What has the hosts repeats what is said of the tables below it (`reporterHelper` of `converter.go`): a warning about the route is its own.
@@ -145,13 +139,16 @@ impl Tree {
             names(&fault.words, &[name.as_str()], namespace.as_str())
         });
         match blamed.next() {
-            Some(one) => Fault::of(one, &fault.words, fault.since).blocks(of.teams, FROZEN),
+            Some(one) => {
+                let Fault { words, since, is_rejected, .. } = fault.clone();
+                Fault::of(one, Complaint { words, since, is_rejected }).blocks(of.teams, FROZEN)
+            }
             None => RouteStatus::Unknown { why: format!("{}; {FROZEN}", fault.told(of.teams)) },
         }
     }
 
     /// Contour leaves out what is wrong, with all below it: a root with a host that another has too, each with its includes.
-    fn judged_by_contour(&self, own: RouteStatus, of: &Standing<'_>) -> RouteStatus {
+    fn judged_by_contour(&self, own: RouteStatus, of: &SharedRoute<'_>) -> RouteStatus {
         if !matches!(own, RouteStatus::Barred { .. }) {
             return own;
         }
@@ -167,12 +164,11 @@ impl Tree {
             let host = host(root).unwrap_or_default();
             let since = other.text("/metadata/creationTimestamp").and_then(|time| time.parse().ok());
             let words = format!("it has the host {host}, and so has {}", root.reference());
-            return Fault::of(other, &words, since).blocks(of.teams, "Contour serves neither");
+            let complaint = Complaint { words, since, is_rejected: true };
+            return Fault::of(other, complaint).blocks(of.teams, "Contour serves neither");
         }
         match contour_fault(root).filter(|_| root.reference() != route) {
-            Some((words, since)) => {
-                Fault::of(root, &words, since).blocks(of.teams, "Contour serves nothing that it includes")
-            }
+            Some(complaint) => Fault::of(root, complaint).blocks(of.teams, "Contour serves nothing that it includes"),
             None => own,
         }
     }

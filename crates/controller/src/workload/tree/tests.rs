@@ -219,7 +219,7 @@ fn stands(own: RouteStatus, others: Vec<Object>) -> RouteStatus {
         .map(|(name, team)| (name.parse().unwrap(), team.parse().unwrap()))
         .into();
     let route = table("foxtrot/routes", json!({}));
-    tree(others).judged(own, &Standing { route: &route, named: &["routes", "web", "web-canary"], teams: &teams })
+    tree(others).judged(own, &SharedRoute { route: &route, named: &["routes", "web", "web-canary"], teams: &teams })
 }
 
 fn is_blocked(status: &RouteStatus, by: &str) -> bool {
@@ -289,7 +289,7 @@ fn t_17_a_second_root_with_the_same_host_blocks_all_that_the_first_includes() {
     let route = proxy("foxtrot/web", json!({"routes": []}));
     let judged = |own: RouteStatus, others: Vec<Object>| {
         let teams = BTreeMap::from([("echo".parse().unwrap(), "team-a".parse().unwrap())]);
-        tree(others).judged(own, &Standing { route: &route, named: &["web"], teams: &teams })
+        tree(others).judged(own, &SharedRoute { route: &route, named: &["web"], teams: &teams })
     };
     let orphaned = || RouteStatus::Barred { why: "Orphaned".to_owned() };
     assert!(is_blocked(
@@ -301,8 +301,23 @@ fn t_17_a_second_root_with_the_same_host_blocks_all_that_the_first_includes() {
 }
 
 #[test]
+fn t_17_a_warning_is_no_refusal_whatever_its_words_quote() {
+    let quoted = "on sub route table foxtrot.routes: Gloo: Rejected: foxtrot.routes";
+    let warned = says(everybody(), "Warning", quoted);
+    let status = stands(RouteStatus::Effective, vec![warned, settings(true)]);
+    assert_eq!(status, RouteStatus::Effective);
+    let refused = stands(RouteStatus::Effective, vec![says(everybody(), "Rejected", quoted), settings(true)]);
+    assert!(matches!(refused, RouteStatus::Refused { .. }), "{refused:?}");
+}
+
+#[test]
 fn what_others_say_is_told_on_one_line_and_not_at_length() {
     let long = format!("a\nb\u{1b}[31m{}", "x".repeat(1 << 20));
-    let told = said(&long);
-    assert!(told.starts_with("a b [31m") && told.ends_with('…') && told.chars().count() == 301, "{}", told.len());
+    let RouteStatus::Blocked { why, .. } = stands(
+        RouteStatus::Effective,
+        vec![says(table("echo/broken", json!({})), "Rejected", &long), everybody(), settings(false)],
+    ) else {
+        panic!("what a peer has broken blocks");
+    };
+    assert!(why.contains("a b\\u{1b}[31m") && why.contains('…') && why.len() < 2_048, "{}", why.len());
 }
