@@ -1,8 +1,10 @@
 //! Shows that the search bites: each rule that is broken on purpose is noticed. Which world notices it, and by what, stands in
 //! `docs/testing.md`; `UPDATE_DOCS=1` looks for another one where that world notices nothing any more.
 
+use crate::convergence::faults::{Fault, faults};
 use crate::convergence::search::{story_of, try_seed};
 use crate::convergence::shape::{Router, Shape};
+use crate::convergence::story::{During, Story};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -26,6 +28,20 @@ const RULES: [(Rule, &str, &str); 14] = [
     (Rule::Unread, "Unread", "what cannot be read is taken for what it was, or for absent"),
     (Rule::Expect, "Expect", "a write does not say which version it was planned on"),
     (Rule::Fence, "Fence", "a record is acted upon that is older than what live was written under"),
+];
+
+/// A rule, what is done instead, and the worlds in which something happens that it is about.
+type Event = (Rule, &'static str, fn(&Story, &[Fault]) -> bool);
+
+const EVENTS: [Event; 4] = [
+    (Rule::Along, "what main changes directly takes a run back", |story, _| happens(story, During::Resize)),
+    (Rule::GoodTime, "time in which a candidate was not ready counts as soak", |story, _| {
+        happens(story, During::Falters)
+    }),
+    (Rule::Share, "by pods the share is counted with all that there are", |story, _| happens(story, During::Starves)),
+    (Rule::SetBack, "a gap may end later than now", |_, faults| {
+        faults.iter().any(|fault| matches!(fault, Fault::Ahead { .. }))
+    }),
 ];
 
 /// A kind of rollouts, a rule that is broken in worlds that have no others, and what is said of that.
@@ -54,7 +70,7 @@ const KINDS: [Kind; 18] = [
 
 /// In how many worlds a broken rule is looked for.
 const TRIES: u64 = 500;
-/// In how many, where most have other rollouts.
+/// In how many, where most are about something else.
 const TRIES_OF_A_KIND: u64 = 16_000;
 
 /// The page, below the directory that `cargo test` was started for.
@@ -63,12 +79,15 @@ fn page() -> PathBuf {
     Path::new(&root).join("docs/testing.md")
 }
 
+/// Whether a world is one that a row is about.
+type Meant = Box<dyn Fn(&Story, &[Fault]) -> bool + Sync>;
+
 /// A rule, where it is broken, and what has to be said of that.
 struct Row {
     rule: Rule,
     cells: String,
     tries: u64,
-    of: fn(&Shape) -> bool,
+    of: Meant,
     says: &'static str,
 }
 
@@ -81,8 +100,11 @@ impl Row {
     }
 
     fn first(&self) -> Option<(u64, String)> {
-        let alone = |seed: &u64| story_of(*seed).1.rollouts.iter().all(|part| (self.of)(&part.shape));
-        (0..self.tries).filter(alone).find_map(|seed| self.noticed(seed).map(|by| (seed, by)))
+        let is_meant = |seed: &u64| {
+            let story = story_of(*seed).1;
+            (self.of)(&story, &faults(*seed, &story))
+        };
+        (0..self.tries).filter(is_meant).find_map(|seed| self.noticed(seed).map(|by| (seed, by)))
     }
 
     /// The row, where the page names that world, or none; another one may be looked for where that notices nothing.
@@ -94,6 +116,10 @@ impl Row {
     }
 }
 
+fn happens(story: &Story, what: During) -> bool {
+    story.rollouts.iter().flat_map(|part| &part.chapters).any(|chapter| chapter.during == Some(what))
+}
+
 fn is_copied(shape: &Shape, router: Router) -> bool {
     shape.layout == Layout::Primary && shape.router == router
 }
@@ -103,19 +129,29 @@ fn rules() -> Vec<Row> {
         rule: *rule,
         cells: format!("`{name}` | {instead}"),
         tries: TRIES,
-        of: |_| true,
+        of: Box::new(|_, _| true),
         says: "",
     };
-    RULES.iter().map(row).collect()
+    let event = |(rule, instead, of): &Event| Row {
+        rule: *rule,
+        cells: format!("`{rule:?}` | {instead}"),
+        tries: TRIES_OF_A_KIND,
+        of: Box::new(*of),
+        says: "",
+    };
+    RULES.iter().map(row).chain(EVENTS.iter().map(event)).collect()
 }
 
 fn kinds() -> Vec<Row> {
-    let row = |(kind, of, rule, says): &Kind| Row {
-        rule: *rule,
-        cells: format!("{kind} | `{rule:?}`"),
-        tries: TRIES_OF_A_KIND,
-        of: *of,
-        says,
+    let row = |(kind, of, rule, says): &Kind| {
+        let of = *of;
+        Row {
+            rule: *rule,
+            cells: format!("{kind} | `{rule:?}`"),
+            tries: TRIES_OF_A_KIND,
+            of: Box::new(move |story, _| story.rollouts.iter().all(|part| of(&part.shape))),
+            says,
+        }
     };
     KINDS.iter().map(row).collect()
 }
