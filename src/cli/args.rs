@@ -1,7 +1,7 @@
 //! The command line as types. The help texts are part of the interface: tests hold them.
 
 use super::completions::CompletionsArgs;
-use super::decide::{AbortArgs, AdoptArgs, ApproveArgs, DecisionArgs, DeleteArgs, RetryArgs, RollbackArgs};
+use super::decide::{AbortArgs, AdoptArgs, ApproveArgs, DecisionArgs, DeleteArgs, RetryArgs, RollbackArgs, SkipArgs};
 use super::demo::DemoArgs;
 use super::diff::DiffArgs;
 use super::doctor::DoctorArgs;
@@ -191,13 +191,7 @@ pub(super) enum Command {
         after_help = "Example:\n  tidegate deny shop/podinfo --reason \"not before the sale ends\""
     )]
     Deny(DecisionArgs),
-    /// End this step's soak
-    #[command(
-        long_about = "Ends the soak of the step that a run stands on. Readiness, gates and the time that requests in \
-                      flight need are never skipped.",
-        after_help = "Example:\n  tidegate skip shop/podinfo --reason \"hotfix, watched by hand\""
-    )]
-    Skip(DecisionArgs),
+    Skip(SkipArgs),
     /// Keep a run from entering its next step
     #[command(
         long_about = "Keeps a run from entering its next step. What is exposed stays; going back is never held.",

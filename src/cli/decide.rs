@@ -8,7 +8,9 @@ mod check;
 mod delete;
 mod own;
 
-pub(super) use args::{AbortArgs, AdoptArgs, ApproveArgs, Asked, DecisionArgs, RetryArgs, RollbackArgs, Verb, person};
+pub(super) use args::{
+    AbortArgs, AdoptArgs, ApproveArgs, Asked, DecisionArgs, RetryArgs, RollbackArgs, SkipArgs, Verb, person,
+};
 pub(super) use check::{Intent, intent};
 pub(super) use delete::DeleteArgs;
 
@@ -20,7 +22,7 @@ use super::repository::{Access, Repository};
 use super::screen::{Screen, now};
 use crate::gate::decisions::{loosens, through};
 use crate::git::{CommitDraft, Edit, Keygen, Person, Pushed};
-use crate::manifest::decision::{self, Decision, DecisionAction};
+use crate::manifest::decision::{self, Decision, DecisionAction, Through};
 use crate::manifest::files::{Entry, Files, RepoPath};
 use crate::manifest::ids::{BlobId, CommitId};
 use crate::manifest::oid;
@@ -264,7 +266,10 @@ fn subject(decision: &Decision) -> String {
         DecisionAction::Delete { objects, successor: _ } => {
             format!("{rollout}: delete {}", count(objects.len(), "object"))
         }
-        DecisionAction::Skip { step } => format!("{rollout}: skip {step} of run {run}"),
+        DecisionAction::Skip { step, through: Through::Step } => format!("{rollout}: skip {step} of run {run}"),
+        DecisionAction::Skip { step: _, through: Through::Promotion } => {
+            format!("{rollout}: skip all soaks of run {run}")
+        }
         DecisionAction::Deny
         | DecisionAction::Hold
         | DecisionAction::Resume

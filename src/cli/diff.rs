@@ -8,6 +8,7 @@ use super::screen::Screen;
 use super::tracked::as_recorded;
 use super::ui::Ink;
 use super::validate;
+use crate::git::Sought;
 use crate::manifest::desired::Rollout;
 use crate::manifest::files::{Files, RepoPath};
 use crate::manifest::ids::RolloutId;
@@ -19,7 +20,7 @@ use crate::report::view::Record;
 use clap::Args;
 use serde::Serialize;
 use similar::TextDiff;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 mod live;
@@ -96,7 +97,7 @@ pub(super) struct LiveDiff {
 pub(super) async fn command(args: DiffArgs, screen: &Screen) -> Result<Exit, Failure> {
     let repository = Repository::open(&args.repository, Access::Read).await?;
     let (id, record) = repository.record(&args.rollout).await?;
-    let files = wanted_files(&args, &repository, &record.state.source.path).await?;
+    let files = wanted_files(&args, &repository, &id, &record.state.source.path).await?;
     let rollout = as_recorded(&repository, &record, wanted(&id, &files)?).await?;
     let mut diff = compare(&repository, &record, &rollout).await?;
     if let Some(kubeconfig) = &args.kubeconfig {
@@ -106,15 +107,20 @@ pub(super) async fn command(args: DiffArgs, screen: &Screen) -> Result<Exit, Fai
     Ok(if diff.files.is_empty() && diff.live.is_empty() { Exit::Done } else { Exit::Findings })
 }
 
-async fn wanted_files(args: &DiffArgs, repository: &Repository, at: &RepoPath) -> Result<Files, Failure> {
+async fn wanted_files(
+    args: &DiffArgs,
+    repository: &Repository,
+    id: &RolloutId,
+    at: &RepoPath,
+) -> Result<Files, Failure> {
     if let Some(branch) = &args.branch {
         let name = named(branch)?;
         let tips = repository.store.ls_refs(&[name.as_str()]).await?;
         let tip =
             tips.get(&name).ok_or_else(|| Failure::usage(format!("{} has no branch {branch:?}", repository.url)))?;
-        repository.store.fetch(&BTreeMap::from([(name.clone(), tip.clone())])).await?;
-        let also = BTreeSet::from([at.clone()]);
-        let declared = repository.store.declared(tip, &also, None).await?;
+        repository.store.fetch_tip(&name, tip).await?;
+        let sought = Sought { files: [at.clone()].into(), rollouts: [id.clone()].into() };
+        let declared = repository.store.declared(tip, &sought, None).await?;
         return Ok(declared.map(|declared| declared.files).unwrap_or_default());
     }
     let dir = args.dir.as_deref().or(repository.root()).ok_or_else(|| {

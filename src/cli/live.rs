@@ -6,8 +6,11 @@ use crate::cluster::client::Cluster;
 use crate::cluster::connection::ClusterSource;
 use crate::cluster::store::Observed;
 use crate::cluster::watch::Watches;
+use crate::manifest::desired::Set;
 use crate::manifest::ids::{InstanceName, Namespace};
 use crate::manifest::installation::Caps;
+use crate::manifest::object::Kind;
+use crate::record::state::RolloutState;
 use crate::record::text::plain;
 use crate::workload::live::LiveState;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,17 +33,18 @@ pub(super) struct Sight {
     pub brake: BrakeSight,
 }
 
-/// Reads these namespaces of a cluster.
+/// Reads these namespaces of a cluster; in each of them these kinds, too, of which the names alone are known.
 pub(super) async fn look(
     kubeconfig: &Path,
     instance: &InstanceName,
-    namespaces: BTreeSet<Namespace>,
+    kinds: BTreeMap<Namespace, BTreeSet<Kind>>,
 ) -> Result<Sight, Failure> {
     let source = ClusterSource::KubeconfigFile(kubeconfig.to_owned());
     let cluster = Cluster::connect(&source, instance).await.map_err(anyhow::Error::new)?;
-    let namespaces: Vec<Namespace> = namespaces.into_iter().collect();
+    let namespaces: Vec<Namespace> = kinds.keys().cloned().collect();
     let notify = Arc::new(Notify::new());
     let watches = Watches::start(&cluster, &namespaces, &Caps::default().watched(), &notify);
+    kinds.iter().for_each(|(namespace, kinds)| watches.want(namespace, kinds));
     let deadline = Instant::now() + PATIENCE;
     let mut spaces = BTreeMap::new();
     for namespace in namespaces {
@@ -61,4 +65,11 @@ pub(super) async fn look(
         spaces.insert(namespace, live);
     }
     Ok(Sight { brake: watches.brake(), cluster, spaces })
+}
+
+/// The kinds of what a rollout shall have, and of what a record says that it has.
+pub(super) fn kinds(set: Option<&Set>, state: Option<&RolloutState>) -> BTreeSet<Kind> {
+    let owned = state.into_iter().flat_map(|state| state.clusters.values()).flat_map(|cluster| &cluster.inventory);
+    let wanted = set.into_iter().flat_map(|set| set.objects.keys());
+    wanted.map(|object| object.kind).chain(owned.map(|owned| owned.reference.kind)).collect()
 }

@@ -100,7 +100,7 @@ async fn dispatch(cli: Cli, screen: &Screen) -> Result<Exit, Failure> {
         Command::Why(args) => why::command(args, screen).await,
         Command::Approve(args) => decide::command(args.into(), screen).await,
         Command::Deny(args) => decide::command(decide::Asked::new(decide::Verb::Deny, args), screen).await,
-        Command::Skip(args) => decide::command(decide::Asked::new(decide::Verb::Skip, args), screen).await,
+        Command::Skip(args) => decide::command(args.into(), screen).await,
         Command::Hold(args) => decide::command(decide::Asked::new(decide::Verb::Hold, args), screen).await,
         Command::Resume(args) => decide::command(decide::Asked::new(decide::Verb::Resume, args), screen).await,
         Command::Abort(args) => decide::command(args.into(), screen).await,

@@ -6,7 +6,9 @@ use super::cache::Cache;
 use super::failure::Failure;
 use super::run;
 use crate::forge::branch;
-use crate::git::{Authorship, GitError, Keygen, Lent, Person, RefName, RemoteConfig, RemoteUrl, Store, WorkingCopy};
+use crate::git::{
+    Authorship, GitError, Keygen, Lent, Person, RefName, RemoteConfig, RemoteUrl, Sought, Store, WorkingCopy,
+};
 use crate::manifest::desired::{Set, Target};
 use crate::manifest::diagnostic::Diagnostic;
 use crate::manifest::files::{Entry, Files, Had, RepoPath};
@@ -22,7 +24,7 @@ use crate::record::state::RolloutState;
 use crate::record::store;
 use crate::report::view::{Record, Records};
 use anyhow::Context;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// What all our branches begin with.
@@ -224,8 +226,8 @@ impl Repository {
     async fn declared(&self, branch: &str) -> Result<Option<Result<Loaded, String>>, Failure> {
         let name = named(branch)?;
         let Some(tip) = self.store.ls_refs(&[name.as_str()]).await?.remove(&name) else { return Ok(None) };
-        self.store.fetch(&BTreeMap::from([(name, tip.clone())])).await?;
-        let declared = self.store.declared(&tip, &BTreeSet::new(), None).await;
+        self.store.fetch_tip(&name, &tip).await?;
+        let declared = self.store.declared(&tip, &Sought::default(), None).await;
         let files = declared.map(|declared| declared.map(|declared| declared.files).unwrap_or_default());
         Ok(Some(files.map(|files| load::load(&files, &Caps::default())).map_err(|error| error.to_string())))
     }

@@ -11,7 +11,7 @@ use super::ui::Ink;
 use crate::git::RemoteLimits;
 use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::files::{Entry, Files, RepoPath, is_manifest};
-use crate::manifest::gathered::{Gathered, Most};
+use crate::manifest::gathered::{Extent, Most, left_out};
 use crate::manifest::installation::Caps;
 use crate::manifest::load::{self, Loaded};
 use crate::manifest::{oid, policy, yaml};
@@ -185,26 +185,25 @@ pub fn read(dir: &Path) -> Result<Files, Unreadable> {
         return Ok(files);
     }
     let RemoteLimits { entries, fetch_bytes, tenant_bytes, .. } = RemoteLimits::default();
-    let mut gathered = Gathered::new(Most { entries, tenant_bytes, bytes: fetch_bytes });
-    let (mut rest, mut parts) = (Files::new(), BTreeMap::<RepoPath, (Files, u64)>::new());
+    let most = Most { entries, tenant_bytes, bytes: fetch_bytes };
+    let (mut rest, mut parts) = (Files::new(), BTreeMap::<RepoPath, Files>::new());
     for (path, entry) in files {
-        let Some(tenant) = tenants.iter().find(|tenant| path.is_within(tenant)) else {
-            rest.insert(path, entry);
-            continue;
-        };
-        if path == *tenant {
-            gathered.refuse(path, "it is no directory".to_owned());
-            continue;
+        match tenants.iter().find(|tenant| path.is_within(tenant)) {
+            None => drop(rest.insert(path, entry)),
+            Some(tenant) if path == *tenant => drop(rest.insert(path, unread("it is no directory".to_owned()))),
+            Some(tenant) => drop(parts.entry(tenant.clone()).or_default().insert(path, entry)),
         }
-        let part = parts.entry(tenant.clone()).or_default();
-        part.1 += if let Entry::File { bytes, .. } = &entry { bytes.len() as u64 } else { 0 };
-        part.0.insert(path, entry);
     }
-    for (tenant, (files, bytes)) in parts {
-        gathered.add(tenant, files, bytes);
+    let sizes = parts.iter().map(|(tenant, files)| (tenant.clone(), Extent::of(files))).collect();
+    for (tenant, why) in left_out(most, sizes, &BTreeMap::new()) {
+        parts.insert(tenant.clone(), [(tenant, unread(why))].into());
     }
-    rest.extend(gathered.finish());
+    rest.extend(parts.into_values().flatten());
     Ok(rest)
+}
+
+fn unread(why: String) -> Entry {
+    Entry::Unread { why: why.into() }
 }
 
 /// Reads what lies in the directories of tenants, or all if there are none.

@@ -5,13 +5,13 @@ use crate::convergence::daemon::{Asked, pods_of};
 use crate::convergence::host::{Host, STATE};
 use crate::convergence::seen::{Change, Seen, fails, seq};
 use crate::convergence::shape::Router;
+use crate::convergence::spans::{LATE, Spans};
 use crate::convergence::story::Part;
 use crate::promise::Nanos;
 use chrono::TimeDelta;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tidegate::cluster::unobserved::{Unobserved, merged};
 use tidegate::manifest::ids::RolloutId;
 use tidegate::record::state::{Consumed, Phase, RolloutState, Time};
 use tidegate::record::store;
@@ -39,12 +39,8 @@ pub(crate) struct Checker {
     pub(crate) meddled: Option<Time>,
     /// The time of the last change.
     now: Time,
-    /// Spans in which nobody held the Lease.
-    gaps: Vec<(Time, Time)>,
-    /// Spans that somebody's clock was set forward by: others see nothing of them.
-    clocks: Vec<(String, (Time, Time))>,
-    /// By how much the leader's clock was set since it renewed the Lease.
-    set: TimeDelta,
+    /// What is no part of a soak.
+    spans: Spans,
     /// Since when the brake says something of a rollout.
     pub(crate) braked: BTreeMap<String, Time>,
     /// Since when the webhook before steps holds.
@@ -84,9 +80,7 @@ impl Checker {
             lease: None,
             meddled: None,
             now: Time::MIN,
-            gaps: Vec::new(),
-            clocks: Vec::new(),
-            set: TimeDelta::zero(),
+            spans: Spans::default(),
             braked: BTreeMap::new(),
             held: None,
             found: None,
@@ -208,7 +202,11 @@ impl Checker {
         }
         found.extend(rises(before, state).map(|what| ("what is said to go back goes back at once", what)));
         found.extend(self.entered(seen, before, state, now).map(|what| ("no gate is passed while it is closed", what)));
-        found.extend(self.soaked(seen, before, state).map(|what| ("a soak is observed time", what)));
+        found.extend(
+            self.spans
+                .left_early(seen, before, state, &self.leader(), now)
+                .map(|what| ("a soak is observed time", what)),
+        );
         found.extend(self.claimed(seen, before, state).map(|what| ("the record claims what was", what)));
         let promotes = before.promoted.as_ref().map(|past| &past.set) != state.promoted.as_ref().map(|now| &now.set);
         if promotes && fails(&seen.image()) {
@@ -276,28 +274,6 @@ impl Checker {
         (since > HEARS).then(|| format!("{}: {step} was entered {since} s after the brake was set", seen.id))
     }
 
-    /// A step that was left before it had been observed for long enough.
-    fn soaked(&self, seen: &Seen, before: &RolloutState, state: &RolloutState) -> Option<String> {
-        let left = before.phase.position()?;
-        let next = state.phase.position()?;
-        let forward = matches!(state.phase, Phase::Progressing(_) | Phase::Promoting(_)) && next.seq != left.seq;
-        let phase = seen.part.shape.phases.iter().find(|phase| phase.name == left.step.as_str())?;
-        let exposed = left.clock.exposed?;
-        if !forward {
-            return None;
-        }
-        let entered = next.clock.entered;
-        let leader = self.leader();
-        let set = self.clocks.iter().filter(|(of, _)| *of == leader).map(|(_, span)| span);
-        let gaps =
-            self.gaps.iter().chain(set).map(|(from, to)| Unobserved { from: *from, to: *to, of: None }).collect();
-        let missed = |gap: Unobserved| (gap.to.min(entered) - gap.from.max(exposed)).num_seconds().max(0);
-        let missed: i64 = merged(gaps).into_iter().map(missed).sum();
-        let observed = (entered - exposed).num_seconds() - missed;
-        let need = i64::try_from(phase.soak).unwrap();
-        (observed < need - 1).then(|| format!("{}: {} was left after {observed} s of {need}", seen.id, left.step))
-    }
-
     /// Something that the record claims and the world never was.
     fn claimed(&self, seen: &Seen, before: &RolloutState, state: &RolloutState) -> Option<String> {
         let position = state.phase.position()?;
@@ -336,17 +312,7 @@ impl Checker {
     fn see_lease(&mut self, world: &World) {
         let leases = Resource::of_kind("coordination.k8s.io/v1", "Lease").unwrap();
         let lease = world.get(leases, "tidegate", "tidegate-world").cloned();
-        let renewed = |lease: &Option<Arc<Value>>| -> Option<Time> {
-            lease.as_ref()?["spec"]["renewTime"].as_str()?.parse().ok()
-        };
-        if let (Some(before), Some(after)) = (renewed(&self.lease), renewed(&lease))
-            && before != after
-        {
-            if (after - before - self.set).num_seconds() > 15 {
-                self.gaps.push((before, after));
-            }
-            self.set = TimeDelta::zero();
-        }
+        self.spans.renewed(self.lease.as_deref(), lease.as_deref(), self.now);
         self.lease = lease;
     }
 
@@ -358,9 +324,27 @@ impl Checker {
 
     /// Takes note that the leader's clock, which shows that time now, was set by so many seconds.
     pub(crate) fn clock_set(&mut self, shown: Time, by: i64) {
-        let by = TimeDelta::seconds(by);
-        self.clocks.push((self.leader(), (shown - by, shown)));
-        self.set += by;
+        let leader = self.leader();
+        self.spans.clock_set(leader, shown, by);
+    }
+
+    /// Takes note that a pod of a rollout's candidate is about to stop being ready: only where another one serves meanwhile.
+    pub(crate) fn falters(&mut self, id: &RolloutId, now: Time) -> bool {
+        let serves = self.rollouts.iter().any(|seen| seen.id == *id && seen.ready().candidate > 1);
+        if serves {
+            self.spans.falters(id, now);
+        }
+        serves
+    }
+
+    /// And that all are ready again.
+    pub(crate) fn recovers(&mut self, id: &RolloutId, now: Time) {
+        self.spans.recovers(id, now);
+    }
+
+    /// Takes note since when stable has fewer pods that are ready, if it has.
+    pub(crate) fn starves(&mut self, id: &RolloutId, since: Option<Time>) {
+        self.rollouts.iter_mut().filter(|seen| seen.id == *id).for_each(|seen| seen.starves = since);
     }
 
     /// Somebody is about to write. What was sent before the Lease went may arrive later; a Lease that a hand has changed says
@@ -439,7 +423,9 @@ impl Checker {
                 change.name
             ));
             let record = self.records.get(&self.rollouts[place].id);
-            if let Some((invariant, what)) = self.rollouts[place].unfit(&change, record) {
+            let (seen, hears) = (&self.rollouts[place], TimeDelta::seconds(LATE));
+            let unfit = seen.unfit(&change, record).or_else(|| seen.crowded(&change, record?, now - hears));
+            if let Some((invariant, what)) = unfit {
                 self.fail(now, invariant, &what);
             }
         }

@@ -29,6 +29,8 @@ pub(crate) enum Fault {
     Jump { at: u64, by: u64 },
     /// At that second the clock of the controller that leads is set forward, or back, by so many seconds.
     Clock { at: u64, by: i64 },
+    /// At that second the clock of the controller that leads is a year ahead, for a minute.
+    Ahead { at: u64 },
     /// At that second all watches break.
     Break { at: u64 },
     /// At that second the API server forgets its history.
@@ -110,8 +112,14 @@ pub(crate) fn faults(seed: u64, story: &Story) -> Vec<Fault> {
     let mut dice = Dice::new(seed ^ 0xfa_17);
     let count = dice.pick(&[1, 2, 3, 4, 6, 9]);
     let faults = (0..count).map(|_| Fault::new(&mut dice, story));
-    // By dice of its own: all other faults stay as they are.
-    faults.chain(closed(&mut Dice::new(seed ^ 0xc1_05ed), story)).collect()
+    // By dice of their own: all other faults stay as they are.
+    let faults = faults.chain(closed(&mut Dice::new(seed ^ 0xc1_05ed), story));
+    faults.chain(ahead(&mut Dice::new(seed ^ 0xa4_ead), story)).collect()
+}
+
+fn ahead(dice: &mut Dice, story: &Story) -> Option<Fault> {
+    let at = dice.between(5, 60 + 120 * story.chapters());
+    dice.chance(4).then_some(Fault::Ahead { at })
 }
 
 fn closed(dice: &mut Dice, story: &Story) -> Option<Fault> {
@@ -189,6 +197,7 @@ impl Fault {
         match self {
             Self::Jump { at, .. }
             | Self::Clock { at, .. }
+            | Self::Ahead { at }
             | Self::Break { at }
             | Self::Compact { at }
             | Self::LeaseDeleted { at }
@@ -322,6 +331,7 @@ impl fmt::Display for Fault {
             Self::Jump { at, by } => write!(f, "second {at}: nothing runs for {by} s"),
             Self::Clock { at, by } if *by < 0 => write!(f, "second {at}: the leader's clock is set back by {} s", -by),
             Self::Clock { at, by } => write!(f, "second {at}: the leader's clock is set forward by {by} s"),
+            Self::Ahead { at } => write!(f, "second {at}: the leader's clock is a year ahead, for a minute"),
             Self::Break { at } => write!(f, "second {at}: all watches break"),
             Self::Compact { at } => write!(f, "second {at}: the API server forgets its history"),
             Self::LeaseDeleted { at } => write!(f, "second {at}: a hand deletes the Lease"),

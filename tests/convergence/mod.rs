@@ -24,4 +24,5 @@ mod run;
 mod search;
 mod seen;
 mod shape;
+mod spans;
 mod story;

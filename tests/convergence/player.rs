@@ -4,6 +4,7 @@ use crate::convergence::behind;
 use crate::convergence::check::{Checker, KINDS};
 use crate::convergence::host::{DECISIONS, Host, MAIN};
 use crate::convergence::story::{Chapter, During, Edit, Part};
+use crate::scenarios::live;
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, VecDeque};
@@ -43,6 +44,8 @@ struct Playing {
     /// What shall run in the end.
     ends_with: String,
     during: Progress,
+    /// The run that goes on, whatever main changes directly.
+    goes_on: Option<RunId>,
 }
 
 /// How far what happens on the way is.
@@ -124,6 +127,10 @@ impl Player {
         let plain = matches!(playing.chapter.edit, Edit::Replicas(_));
         let done = at_rest(&record) && (ran || plain) && checker.rests(&self.id, &playing.ends_with, self.replicas);
         if done && !waits {
+            let ended = record.last_run.as_ref().map(|run| &run.id);
+            if playing.goes_on.is_some() && playing.goes_on.as_ref() != ended {
+                return Pace::Stuck(format!("run {ended:?} was made of what main changes directly"));
+            }
             if *self.promoted.last().unwrap() != playing.ends_with {
                 self.promoted.push(playing.ends_with);
             }
@@ -170,7 +177,7 @@ impl Player {
             self.push(host, &chapter.edit.to_string(), now);
         }
         let during = if chapter.during.is_some() { Progress::Ahead } else { Progress::Over };
-        self.playing = Some(Playing { chapter, began: now, last_run, ends_with, during });
+        self.playing = Some(Playing { chapter, began: now, last_run, ends_with, during, goes_on: None });
         Pace::Busy
     }
 
@@ -303,7 +310,29 @@ impl Player {
                 checker.touched(&self.id);
                 self.measure(self.replicas + 1);
             }
+            During::Resize => {
+                self.replicas += 1;
+                playing.goes_on = Some(run);
+                self.push(host, "one pod more", now);
+            }
+            During::Falters if checker.falters(&self.id, now) => {
+                self.pods(self.part.shape.candidate(&self.main), false, 1);
+            }
+            During::Falters => {}
+            During::Starves => {
+                checker.starves(&self.id, Some(now));
+                self.pods(self.stable(), false, usize::try_from(self.replicas / 2).unwrap());
+            }
         }
+    }
+
+    fn stable(&self) -> String {
+        self.part.shape.stable(self.promoted.last().unwrap())
+    }
+
+    /// So many pods of a Deployment stop being ready, or are ready again.
+    fn pods(&mut self, deployment: String, ready: bool, most: usize) {
+        self.deeds.push(Box::new(move |world| live::pods(world, &deployment, ready, most).unwrap()));
     }
 
     fn end(&mut self, during: During, host: &Host, checker: &mut Checker, record: &RolloutState, now: Time) {
@@ -328,12 +357,21 @@ impl Player {
             }
             During::BrakeHold | During::BrakeRevert => self.brake(checker, "", now),
             During::Busy => self.measure(self.replicas),
+            During::Falters => {
+                checker.recovers(&self.id, now);
+                self.pods(self.part.shape.candidate(&self.main), true, usize::MAX);
+            }
+            During::Starves => {
+                checker.starves(&self.id, None);
+                self.pods(self.stable(), true, usize::MAX);
+            }
             During::Abort
             | During::Supersede
             | During::MainBack
             | During::HandRaises
             | During::HandScales
-            | During::HandLeads => {}
+            | During::HandLeads
+            | During::Resize => {}
         }
     }
 
@@ -377,7 +415,7 @@ impl Player {
         let more = self.replicas + 1;
         let (_, plural) = self.part.shape.target();
         let scale = move |workload: &mut Value| workload["spec"]["replicas"] = more.into();
-        self.change(plural, self.part.shape.stable(self.promoted.last().unwrap()), scale);
+        self.change(plural, self.stable(), scale);
     }
 
     /// A hand leads the Service that is the target where the new version leads.
@@ -390,7 +428,7 @@ impl Player {
 
     /// The autoscaler measures that stable needs so many pods; its bounds are looked after by itself.
     fn measure(&mut self, pods: u64) {
-        let stable = self.part.shape.stable(self.promoted.last().unwrap());
+        let stable = self.stable();
         self.deeds.push(Box::new(move |world| {
             let scale = json!({
                 "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": stable, "namespace": "shop"},

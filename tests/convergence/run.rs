@@ -7,6 +7,7 @@ use crate::convergence::faults::Fault;
 use crate::convergence::host::{Host, MAIN, STATE};
 use crate::convergence::player::{Pace, Player};
 use crate::convergence::shape::Router;
+use crate::convergence::spans::AHEAD;
 use crate::convergence::story::Story;
 use chrono::TimeDelta;
 use serde_json::json;
@@ -83,6 +84,8 @@ struct Play {
     mends: Option<(Time, git2::Oid)>,
     /// When what is closed can be read again.
     opens: Option<Time>,
+    /// Whose clock is far ahead, and when it is set right.
+    ahead: Option<(Time, String)>,
     began: Time,
     /// What `--once` says at the end that it waits on.
     last: Arc<Mutex<Option<Waiting>>>,
@@ -147,6 +150,7 @@ impl Play {
             underway: began,
             mends: None,
             opens: None,
+            ahead: None,
             began,
             last: Arc::default(),
         }
@@ -208,6 +212,7 @@ impl Play {
             let now = self.stage.clock.now();
             let mut busy = self.mends.is_some()
                 || self.opens.is_some()
+                || self.ahead.is_some()
                 || !self.returns.is_empty()
                 || now < self.led_by.max(self.underway);
             for player in &mut self.players {
@@ -277,6 +282,9 @@ impl Play {
             self.fault_injection.open();
             self.opens = None;
         }
+        if let Some((_, whose)) = self.ahead.take_if(|(at, _)| *at <= now) {
+            self.stage.step_clock(&whose, -AHEAD.num_seconds());
+        }
         let (due, later) = std::mem::take(&mut self.returns).into_iter().partition(|(at, _)| *at <= now);
         self.returns = later;
         let due: Vec<(Time, String)> = due;
@@ -303,6 +311,13 @@ impl Play {
                     && let Some(shown) = self.stage.step_clock(&leader, by)
                 {
                     lock(&self.checker).clock_set(shown, by);
+                }
+            }
+            Fault::Ahead { .. } => {
+                let leader = lock(&self.checker).leader();
+                if self.running.contains_key(&leader) {
+                    self.stage.step_clock(&leader, AHEAD.num_seconds());
+                    self.ahead = Some((now + TimeDelta::seconds(60), leader));
                 }
             }
             Fault::Break { .. } => self.stage.api.break_watches(),

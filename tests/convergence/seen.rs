@@ -16,7 +16,7 @@ use std::sync::Arc;
 use tidegate::manifest::desired::Layout;
 use tidegate::manifest::ids::RolloutId;
 use tidegate::manifest::object::{PODS, SEQ};
-use tidegate::record::state::{Phase, RolloutState};
+use tidegate::record::state::{Phase, RolloutState, Time};
 use tidegate::world::kube_api::World;
 use tidegate::world::kube_api::resource::Resource;
 
@@ -48,6 +48,8 @@ pub(crate) struct Seen {
     pub(crate) began: bool,
     /// Whether a hand has changed what is live.
     pub(crate) touched: bool,
+    /// Since when fewer of stable's pods are ready.
+    pub(crate) starves: Option<Time>,
 }
 
 /// A change of one object.
@@ -85,6 +87,7 @@ impl Seen {
             blob: None,
             began: false,
             touched: false,
+            starves: None,
         }
     }
 
@@ -165,7 +168,7 @@ impl Seen {
     }
 
     /// How many pods of both versions answer.
-    fn ready(&self) -> Behind {
+    pub(crate) fn ready(&self) -> Behind {
         let ready = |target: Option<&Arc<Value>>| {
             target.map_or(0, |target| target["status"]["readyReplicas"].as_u64().unwrap_or(0))
         };
@@ -358,6 +361,27 @@ impl Seen {
         }
         let lost = is < was && stable == 0 && there > 0;
         lost.then(|| ("weights name ready pods only", format!("{name} goes back to a stable that has none")))
+    }
+
+    /// By pods, a candidate that grows beyond its share of the pods that answer, which are fewer since a time before `heard`.
+    pub(crate) fn crowded(
+        &self,
+        change: &Change,
+        record: &RolloutState,
+        heard: Time,
+    ) -> Option<(&'static str, String)> {
+        self.starves.filter(|since| *since < heard)?;
+        let is_candidate = change.plural == "deployments" && change.name == self.names.candidate;
+        let pods = |object: &Option<Arc<Value>>| object.as_ref().and_then(|object| object["spec"]["replicas"].as_u64());
+        let (was, is) = (pods(&change.before).unwrap_or(0), pods(&change.after)?);
+        let weight = u64::from(record.clusters.values().next()?.posture.split.weight.get());
+        let stable = self.ready().stable;
+        let most = (stable * weight).checked_div(100 - weight)?;
+        (is_candidate && stable > 0 && is > was && is > most).then(|| {
+            let what =
+                format!("{} pods become {is} beside {stable} that are ready, for {weight} %", self.names.candidate);
+            ("by pods the share is one of pods that answer", what)
+        })
     }
 
     /// A number of stable's pods that is an autoscaler's word.

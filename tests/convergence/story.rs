@@ -73,6 +73,12 @@ pub(crate) enum During {
     Busy,
     /// The webhook before steps says no.
     WebhookHolds,
+    /// Another number of pods, and nothing else.
+    Resize,
+    /// A pod of the candidate's stops being ready for a while.
+    Falters,
+    /// Half of stable's pods do.
+    Starves,
 }
 
 impl Story {
@@ -92,6 +98,12 @@ impl Story {
             rollouts.push(Part { shape, chapters: Vec::new() });
         }
         let (controllers, freezes) = (if dice.chance(50) { 2 } else { 1 }, dice.chance(15));
+        // By dice of its own: all else stays as it is.
+        let mut dice = Dice::new(seed ^ 0x26);
+        for Part { shape, chapters } in &mut rollouts {
+            let plain = chapters.iter_mut().filter(|chapter| chapter.edit == Edit::Good && chapter.during.is_none());
+            plain.for_each(|chapter| chapter.during = During::of_pods(&mut dice, shape));
+        }
         Self { controllers, freezes, rollouts }
     }
 
@@ -181,17 +193,41 @@ impl During {
         dice.pick(&choices)
     }
 
+    /// What becomes of the pods meanwhile, if anything does.
+    fn of_pods(dice: &mut Dice, shape: &Shape) -> Option<Self> {
+        let copied = shape.leads.is_none() && !shape.router.is_shared();
+        let choices = [
+            (shape.has_number(), Self::Resize),
+            (copied && shape.router.route(shape.name).is_some(), Self::Falters),
+            (shape.router == Router::Pods, Self::Starves),
+        ];
+        let (can, during) = dice.pick(&choices);
+        (dice.chance(60) && can).then_some(during)
+    }
+
     /// For how long it is so, where it is taken back.
     pub(crate) fn lasts(self) -> Option<i64> {
         match self {
-            Self::Suspend | Self::Hold | Self::Deny | Self::BrakeHold | Self::BrokenFile | Self::Busy => Some(60),
+            Self::Suspend
+            | Self::Hold
+            | Self::Deny
+            | Self::BrakeHold
+            | Self::BrokenFile
+            | Self::Busy
+            | Self::Starves => Some(60),
+            // Shorter than what is too much in one go.
+            Self::Falters => Some(30),
             // Longer than any soak.
             Self::WebhookHolds => Some(150),
             // The run has gone back by then.
             Self::BrakeRevert => Some(240),
-            Self::Abort | Self::Supersede | Self::MainBack | Self::HandRaises | Self::HandScales | Self::HandLeads => {
-                None
-            }
+            Self::Abort
+            | Self::Supersede
+            | Self::MainBack
+            | Self::HandRaises
+            | Self::HandScales
+            | Self::HandLeads
+            | Self::Resize => None,
         }
     }
 }
@@ -271,6 +307,9 @@ impl fmt::Display for During {
             Self::HandLeads => "a hand leads the Service where the new version leads",
             Self::Busy => "the autoscaler gives stable one more pod, for 60 s",
             Self::WebhookHolds => "the webhook holds, for 150 s",
+            Self::Resize => "push one pod more",
+            Self::Falters => "a pod of the candidate's is not ready, for 30 s",
+            Self::Starves => "half of stable's pods are not ready, for 60 s",
         })
     }
 }

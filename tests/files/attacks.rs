@@ -163,7 +163,7 @@ const ATTACKS: &[Attack] = &[
     attack("49", "a webhook", |t| { t.append(PODINFO_SET, "\n---\napiVersion: admissionregistration.k8s.io/v1\nkind: MutatingWebhookConfiguration\nmetadata: {name: x}\n"); }, "shop/podinfo", Code::KindNotAllowed),
     attack("49", "a Secret", |t| { t.append(PODINFO_SET, SECRET); }, "shop/podinfo", Code::SecretData),
     attack("49", "a pod of one's own", |t| { t.append(PODINFO_SET, "\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: x}\n"); }, "shop/podinfo", Code::KindNotAllowed),
-    attack("50", "a claim, which another name would take away", |t| { t.append(PODINFO_SET, "\n---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\n"); }, "shop/podinfo", Code::KindNotAllowed),
+    attack("50", "a volume, which another name would take away", |t| { t.append(PODINFO_SET, "\n---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: data}\n"); }, "shop/podinfo", Code::KindNotAllowed),
     attack("50", "a namespace, which another name would take away", |t| { t.append(PODINFO_SET, "\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"); }, "shop/podinfo", Code::KindNotAllowed),
     attack("60", "marks of ours", |t| { t.edit(PODINFO_SET, "labels: {app: podinfo}", "labels: {app: podinfo, tidegate.io/owner: me}"); }, "shop/podinfo", Code::NotPermitted),
     attack("61", "an address to ask for numbers", |t| checks(t, "prometheus: {provider: main, address: \"http://169.254.169.254/\", query: up}"), "shop/podinfo", Code::UnknownField),

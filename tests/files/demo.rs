@@ -127,6 +127,10 @@ async fn who_ends_the_run_of_the_good_version_is_told_so() {
     while !String::from_utf8_lossy(&written).contains("prepare → tenth") {
         assert_ne!(picture.read_buf(&mut written).await.unwrap(), 0, "{}", String::from_utf8_lossy(&written));
     }
+    // While it is stopped its clock stands, however long the words take on a busy machine.
+    let id = demo.id().unwrap().to_string();
+    let signal = async |name: &str| Command::new("kill").args([name, &id]).status().await.unwrap().success();
+    assert!(signal("-STOP").await);
     // Nobody is asked, so a word is meant only if it says so. The demo is the same after the first.
     for (more, code) in [([].as_slice(), 2), (&["--yes"], 0)] {
         let mut abort = Command::new(env!("CARGO_BIN_EXE_tidegate"));
@@ -134,6 +138,7 @@ async fn who_ends_the_run_of_the_good_version_is_told_so() {
         let said = abort.output().await.unwrap();
         assert_eq!(said.status.code(), Some(code), "{}", String::from_utf8_lossy(&said.stderr));
     }
+    assert!(signal("-CONT").await);
     picture.read_to_end(&mut written).await.unwrap();
     let output = Output { status: demo.wait().await.unwrap(), stdout: written, stderr: Vec::new() };
     assert!(output.status.success());

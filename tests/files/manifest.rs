@@ -1,6 +1,7 @@
 //! Requirements on what people write, against the example repository.
 
 mod daemon;
+mod field;
 mod fields;
 mod jobs;
 mod layouts;

@@ -259,7 +259,10 @@ fn a_decision_is_read_or_refused() {
         let actions = [
             DecisionAction::Approve { through: "tenth".parse().expect("a step") },
             DecisionAction::Deny,
-            DecisionAction::Skip { step: "tenth".parse().expect("a step") },
+            DecisionAction::Skip {
+                step: "tenth".parse().expect("a step"),
+                through: tidegate::manifest::decision::Through::Promotion,
+            },
             DecisionAction::Hold,
             DecisionAction::Resume,
             DecisionAction::Abort,

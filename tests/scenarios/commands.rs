@@ -37,6 +37,7 @@ const COMMANDS: &str = "
   adopt APP                    writes the decision to take over what is live
   approve deletions APP        merges the request to let objects go
   allow deletions APP          writes the decision to let go what people were asked for last
+  skip all APP                 writes the decision to leave out all soaks up to the promotion
   deny|hold|resume|skip|abort APP, retry|rollback APP RUN   writes a decision
   start, kill                  a controller
   wait DURATION
@@ -227,6 +228,7 @@ async fn people(world: &mut World, words: &[&str]) -> Result<Known, String> {
         ["state", word @ ("newer" | "older"), app] => world.ana.renew(&id(app)?, word == "newer").await?,
         ["state", "forgets", app] => world.ana.forget(&id(app)?).await?,
         ["state", "remembers", app] => world.ana.remember(&id(app)?).await?,
+        ["skip", "all", app] => decide(world, "skip all", app, None).await?,
         [action @ ("deny" | "hold" | "resume" | "skip" | "abort"), app] => decide(world, action, app, None).await?,
         [action @ ("retry" | "rollback"), app, run] => decide(world, action, app, Some(run)).await?,
         _ => return Ok(Known::No),
@@ -387,7 +389,12 @@ async fn decide(world: &World, action: &str, app: &str, run: Option<&str>) -> Re
             found.ok_or_else(|| format!("there is no run {number}"))?
         }
     };
-    let step = record.phase.position().filter(|_| action == "skip").map(|stop| format!(", step: {}", stop.step));
+    let (action, through) = match action {
+        "skip all" => ("skip", ", through: promotion"),
+        action => (action, ""),
+    };
+    let step = record.phase.position().filter(|_| action == "skip");
+    let step = step.map(|stop| format!(", step: {}{through}", stop.step));
     let spec = format!("{{run: \"{run}\", action: {action}{}}}", step.unwrap_or_default());
     world.ana.decide(&id, &run, action, &spec).await;
     Ok(())

@@ -24,7 +24,8 @@ pub(crate) fn resource(kind: &str) -> Result<&'static Resource, String> {
 pub(crate) fn show(world: &World) -> String {
     let mut out = String::new();
     let kinds = "Deployment StatefulSet DaemonSet Pod Service DestinationRule GRPCRoute HTTPRoute HTTPProxy Ingress RouteTable TraefikService IngressRoute VirtualService ConfigMap Secret \
-        HorizontalPodAutoscaler ScaledObject PodDisruptionBudget Job";
+        HorizontalPodAutoscaler ScaledObject PodDisruptionBudget Job NetworkPolicy CronJob PersistentVolumeClaim \
+        ServiceMonitor ExternalSecret Certificate";
     for kind in kinds.split(' ') {
         let mut objects: Vec<_> = world.list(resource(kind).unwrap(), NAMESPACE).collect();
         objects.sort_by_key(|object| object["spec"]["nodeName"].as_str().filter(|_| !is_numbered(object)));

@@ -13,7 +13,7 @@ mod host;
 mod hosted;
 #[path = "../support/hosts/mod.rs"]
 mod hosts;
-mod live;
+pub(crate) mod live;
 mod log;
 mod look;
 mod names;
@@ -99,6 +99,9 @@ scenarios! {
     broken_file
     broken_file_during_a_run
     by_grpc
+    by_hand_image
+    by_hand_restart
+    by_hand_scale
     by_ingress
     by_ingress_fails
     by_ingress_route
@@ -201,6 +204,9 @@ scenarios! {
     object_leaves_the_set
     offered
     offered_on_gitlab
+    other_kind_is_gone
+    other_kinds
+    other_kinds_leave
     other_objects
     over
     over_on_gitlab
@@ -209,6 +215,7 @@ scenarios! {
     pods_fail_at_half
     pods_fail_in_the_bake
     pods_that_cannot_be_cloned
+    policy_loosened_with_a_label
     port_moves
     primary_autoscaler
     primary_autoscaler_has_its_word
@@ -235,10 +242,12 @@ scenarios! {
     removed_after_a_failure
     removed_at_rest
     removed_during_a_run
-    replicas_mid_run
-    request_is_merged_as_another
     replaced_after_its_review
     replaced_after_its_review_on_gitlab
+    replicas_mid_run
+    replicas_mid_run_approved
+    replicas_mid_run_versioned
+    request_is_merged_as_another
     request_is_spoiled
     restart_while_git_is_away
     retry
@@ -246,8 +255,8 @@ scenarios! {
     rights_are_missing
     rollback
     rollback_at_return
-    rollback_in_a_run
     rollback_further_in_a_run
+    rollback_in_a_run
     rollback_of_a_broken_file
     route_alone
     route_is_barred
@@ -260,11 +269,15 @@ scenarios! {
     service_target
     service_target_fails
     session_affinity
+    shared_objects
     smuggled
     soak_while_not_ready
     spoiled
     squashed
     squashed_on_gitlab
+    stable_down_at_rest
+    stable_down_in_a_run
+    stable_down_is_promoted
     stable_fails_during_a_run
     state_branch_is_forged
     state_branch_is_forged_at_a_gate

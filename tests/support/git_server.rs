@@ -25,6 +25,8 @@ pub(crate) enum Fault {
     Status(u16),
     /// The request is taken, and no byte comes back; it breaks off when the faults end.
     Slow,
+    /// The same of each request for a pack that does not say how deep.
+    SlowUnlessShallow,
     /// The request is carried out, and its answer ends in the middle.
     Cut,
     /// A redirect to this URL.
@@ -199,7 +201,7 @@ async fn handle(state: Arc<State>, request: Request) -> Response {
     match &fault {
         Some(Fault::Unavailable) => return finish(plain(503).body(Body::empty())),
         Some(Fault::Status(status)) => return finish(plain(*status).body(Body::empty())),
-        Some(Fault::Slow) => {
+        Some(fault @ (Fault::Slow | Fault::SlowUnlessShallow)) if *fault == Fault::Slow || wants_all(&body) => {
             state.healed.notified().await;
             return finish(Ok(Response::new(broken(Bytes::new()))));
         }
@@ -209,7 +211,7 @@ async fn handle(state: Arc<State>, request: Request) -> Response {
         }
         Some(Fault::Stale) if lists_refs(&parts, &body) => root = &state.frozen,
         Some(Fault::Without(name)) => drop(parts.headers.remove(*name)),
-        Some(Fault::Stale | Fault::Cut) | None => {}
+        Some(Fault::Stale | Fault::Cut | Fault::Slow | Fault::SlowUnlessShallow) | None => {}
     }
     if !admitted {
         return finish(plain(401).header(header::WWW_AUTHENTICATE, "Basic realm=\"git\"").body(Body::empty()));
@@ -233,6 +235,11 @@ fn finish(response: axum::http::Result<Response>) -> Response {
 /// A body that breaks off after these bytes.
 fn broken(bytes: Bytes) -> Body {
     Body::from_stream(futures::stream::iter([Ok(bytes), Err(std::io::Error::other("cut"))]))
+}
+
+fn wants_all(body: &[u8]) -> bool {
+    let has = |word: &[u8]| body.windows(word.len()).any(|window| window == word);
+    has(b"want ") && !has(b"deepen ")
 }
 
 fn lists_refs(parts: &Parts, body: &[u8]) -> bool {

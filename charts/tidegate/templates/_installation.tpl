@@ -44,7 +44,11 @@
 {{- end }}
 {{- $_ := set $providers $name (dict $kind $spec) }}
 {{- end }}{{ end }}
-{{- $caps := pick .Values "namespaces" "kinds" }}
+{{- $kinds := .Values.kinds }}
+{{- range .Values.extraKinds }}
+{{- $kinds = append $kinds (printf "%s/%s" .group .kind | trimPrefix "/") }}
+{{- end }}
+{{- $caps := dict "namespaces" .Values.namespaces "kinds" $kinds }}
 {{- $clusters := dict .Values.cluster.name $cluster }}
 {{- $spec := dict "instance" .Values.instance "repository" $repository "clusters" $clusters "providers" $providers }}
 {{- $_ := set $spec "caps" $caps }}

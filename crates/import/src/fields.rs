@@ -4,7 +4,7 @@ use super::Tool;
 use super::draft::{go_duration, rounded};
 use super::input::{Document, Field};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 use tidegate_controller::manifest::yaml::{Content, Node};
 use tidegate_controller::record::text::plain;
@@ -197,6 +197,18 @@ impl Walk<'_> {
         self.found.push(note(self.document, &at.path, &at.pointer, outcome, text));
     }
 
+    /// Where a field of that name stands that is known, if there is one such place.
+    fn belongs(&self, at: &At) -> Option<String> {
+        let name = at.pattern.rsplit('.').next()?.trim_end_matches("[]");
+        let places = self.rows.keys().filter_map(|row| {
+            let parts: Vec<&str> = row.split('.').collect();
+            let place = parts.iter().position(|part| part.trim_end_matches("[]") == name)?;
+            Some(parts[..=place].join(".").trim_end_matches("[]").to_owned())
+        });
+        let places: BTreeSet<String> = places.collect();
+        places.first().filter(|place| places.len() == 1 && **place != at.pattern).cloned()
+    }
+
     /// `inside` of what a row speaks of only what is said of a part is noted: that goes before what is said of the whole.
     fn node(&mut self, node: &Node, at: &At, inside: bool) {
         let row = self.rows.get(at.pattern.as_str()).filter(|_| !inside).copied();
@@ -223,7 +235,11 @@ impl Walk<'_> {
             Content::Scalar(serde_json::Value::Null) if known(".") || known("[]") => {}
             Content::Map(_) | Content::List(_) | Content::Scalar(_) if inside => {}
             Content::Map(_) | Content::List(_) | Content::Scalar(_) => {
-                self.note(at, FieldOutcome::NotUnderstood, "no field that this version knows; is it spelled right?");
+                let text = self.belongs(at).map_or_else(
+                    || "no field that this version knows; is it spelled right?".to_owned(),
+                    |place| format!("nothing reads it here; it belongs at {place}"),
+                );
+                self.note(at, FieldOutcome::NotUnderstood, &text);
             }
         }
     }

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 use tidegate_controller::manifest::diagnostic::{Code, Diagnostic, SourceText};
 use tidegate_controller::manifest::files::RepoPath;
 use tidegate_controller::manifest::object::Kind;
+use tidegate_controller::manifest::other::Other;
 use tidegate_controller::manifest::yaml::{self, Content, Dialect, Node};
 
 /// The most objects of one import: each is looked at beside all others.
@@ -33,7 +34,9 @@ pub(super) struct Document {
 impl Document {
     /// Its kind, if it may stand in a set of manifests.
     pub(super) fn manifest(&self) -> Option<Kind> {
-        Kind::find(&self.api_version, &self.kind).filter(|kind| Kind::MANIFEST.contains(kind))
+        let known = Kind::find(&self.api_version, &self.kind).filter(|kind| Kind::MANIFEST.contains(kind));
+        let is = |usual: &Other| usual.api_version() == self.api_version && usual.kind() == self.kind;
+        known.or_else(|| Other::usual().find(is).map(Kind::Other))
     }
 
     /// Whether it is the manifest of that kind and name.

@@ -5,6 +5,7 @@ use tidegate_controller::manifest::files::{Entry, Files};
 use tidegate_controller::manifest::installation::Caps;
 use tidegate_controller::manifest::{load, oid, raw};
 
+mod field;
 mod live;
 mod preview;
 mod providers;

@@ -2,6 +2,7 @@
 
 use crate::cli::args::RepositoryArgs;
 use crate::git::Person;
+use crate::manifest::decision::Through;
 use crate::manifest::ids::RunId;
 use clap::Args;
 
@@ -16,7 +17,10 @@ pub(in crate::cli) enum Verb {
     /// Say no.
     Deny,
     /// End the soak.
-    Skip,
+    Skip {
+        /// Of this step, or of all.
+        through: Through,
+    },
     /// Enter nothing.
     Hold,
     /// Lift hold and deny.
@@ -90,6 +94,23 @@ pub(in crate::cli) struct AbortArgs {
 pub(in crate::cli) struct ApproveArgs {
     /// Up to and with this phase, or `promotion`. Default: the step that it waits for
     #[arg(long, value_name = "STEP")]
+    through: Option<String>,
+    #[command(flatten)]
+    common: DecisionArgs,
+}
+
+/// End this step's soak
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Ends the soak and the checks of the step that a run stands on, or of all steps up to the promotion: where stable serves nobody, \
+                  that brings the version that works. Readiness, gates and the time that requests in flight need are never skipped.",
+    after_help = "Examples:
+  tidegate skip shop/podinfo --reason \"hotfix, watched by hand\"
+  tidegate skip shop/podinfo --through promotion --reason \"stable is down\""
+)]
+pub(in crate::cli) struct SkipArgs {
+    /// `promotion`: all steps up to it, its bake too. Default: this step alone
+    #[arg(long, value_name = "STEP", value_parser = ["promotion"])]
     through: Option<String>,
     #[command(flatten)]
     common: DecisionArgs,
@@ -182,6 +203,13 @@ impl Asked {
 impl From<ApproveArgs> for Asked {
     fn from(ApproveArgs { through, common }: ApproveArgs) -> Self {
         Self::new(Verb::Approve { through }, common)
+    }
+}
+
+impl From<SkipArgs> for Asked {
+    fn from(SkipArgs { through, common }: SkipArgs) -> Self {
+        let through = if through.is_some() { Through::Promotion } else { Through::Step };
+        Self::new(Verb::Skip { through }, common)
     }
 }
 

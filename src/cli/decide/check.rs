@@ -3,7 +3,7 @@
 use super::Verb;
 use crate::cli::ui;
 use crate::gate::approval;
-use crate::manifest::decision::{Decision, DecisionAction};
+use crate::manifest::decision::{Decision, DecisionAction, Through};
 use crate::manifest::desired::Plan;
 use crate::manifest::ids::{RunId, StepName};
 use crate::plan::procedure::Stage;
@@ -32,7 +32,7 @@ pub(crate) fn intent(verb: &Verb, record: &Record, reason: Option<&str>, now: Ti
     let (run, action, next) = match verb {
         Verb::Approve { through } => asks.approve(through.as_deref())?,
         Verb::Deny => asks.deny()?,
-        Verb::Skip => asks.skip()?,
+        Verb::Skip { through } => asks.skip(*through)?,
         Verb::Hold => asks.hold()?,
         Verb::Resume => asks.resume()?,
         Verb::Abort => asks.abort()?,
@@ -216,7 +216,7 @@ impl Asks<'_> {
         Ok((run.id.clone(), DecisionAction::Deny, next))
     }
 
-    fn skip(&self) -> Found {
+    fn skip(&self, through: Through) -> Found {
         let run = self.open("there is nothing to skip")?;
         let plan = self.plan(run)?;
         let steps = crate::report::view::steps(self.state, Some(plan));
@@ -225,15 +225,22 @@ impl Asks<'_> {
         };
         let step = steps.iter().find(|step| step.name == position.step && step.stage != Stage::Finalising);
         let soak = step.map_or(0, |step| step.soak.as_secs());
-        if soak == 0 {
+        if soak == 0 && through == Through::Step {
             return Err(format!("there is nothing to skip: {} has no soak", position.step));
+        }
+        if run.hurried {
+            return Err(format!("all soaks of run {} are skipped already", run.id));
+        }
+        if through == Through::Promotion {
+            let next = "All its soaks, its bake and its checks end at once; readiness and gates still hold.".to_owned();
+            return Ok((run.id.clone(), DecisionAction::Skip { step: position.step.clone(), through }, next));
         }
         if run.skipped.as_ref() == Some(&position.step) {
             return Err(format!("the soak of {} is skipped already", position.step));
         }
         let next =
             format!("The soak of {} ends at once; readiness and the gates of the next step still hold.", position.step);
-        Ok((run.id.clone(), DecisionAction::Skip { step: position.step.clone() }, next))
+        Ok((run.id.clone(), DecisionAction::Skip { step: position.step.clone(), through }, next))
     }
 
     fn hold(&self) -> Found {

@@ -12,7 +12,7 @@ use crate::cli::tests as states;
 use crate::cli::ui::Ink;
 use crate::gate::decisions::{DecisionFile, EvaluationInput, evaluate};
 use crate::git::Person;
-use crate::manifest::decision::{self, Decision, DecisionAction};
+use crate::manifest::decision::{self, Decision, DecisionAction, Through};
 use crate::manifest::duration::Span;
 use crate::manifest::files::{Entry, Files};
 use crate::manifest::oid;
@@ -41,7 +41,7 @@ fn verbs() -> Vec<(&'static str, Verb)> {
         ("approve --through promotion", approve(Some("promotion"))),
         ("approve --through half", approve(Some("half"))),
         ("deny", Verb::Deny),
-        ("skip", Verb::Skip),
+        ("skip", Verb::Skip { through: Through::Step }),
         ("hold", Verb::Hold),
         ("resume", Verb::Resume),
         ("abort", Verb::Abort),
@@ -139,7 +139,7 @@ fn every_word_in_every_state() {
 }
 
 fn skip() -> DecisionAction {
-    DecisionAction::Skip { step: "tenth".parse().unwrap() }
+    DecisionAction::Skip { step: "tenth".parse().unwrap(), through: crate::manifest::decision::Through::Step }
 }
 
 #[test]
@@ -439,7 +439,7 @@ async fn attack_two_words_at_once_both_count() {
     assert_eq!(place.push(&repository, &intent.decision, ana, None, states::now()).await.unwrap(), None);
     let results = tokio::join!(
         origin.decide(Verb::Hold, origin.word("soaking")),
-        origin.decide(Verb::Skip, origin.word("soaking")),
+        origin.decide(Verb::Skip { through: Through::Step }, origin.word("soaking")),
     );
     assert!(results.0.is_ok() && results.1.is_ok(), "{results:?}");
     let (files, commits) = origin.decisions();

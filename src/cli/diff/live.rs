@@ -24,7 +24,8 @@ pub(super) async fn differences(
     kubeconfig: &Path,
 ) -> Result<Vec<LiveDiff>, Failure> {
     let namespace = rollout.id.namespace.clone();
-    let sight = live::look(kubeconfig, &repository.instance, BTreeSet::from([namespace.clone()])).await?;
+    let kinds = BTreeMap::from([(namespace.clone(), live::kinds(Some(&rollout.set), Some(&record.state)))]);
+    let sight = live::look(kubeconfig, &repository.instance, kinds).await?;
     let live = sight.spaces.get(&namespace).cloned().unwrap_or_default();
     let state = &record.state;
     let Some((cluster, recorded)) = state.clusters.iter().find(|(_, cluster)| cluster.uid == live.cluster_uid) else {

@@ -13,7 +13,7 @@ use crate::cluster::client::Cluster;
 use crate::cluster::rights;
 use crate::forge::host::{Host, Pass};
 use crate::forge::settings::{ProtectedBranch, Settings};
-use crate::git::{GitError, Store};
+use crate::git::{GitError, Sought, Store};
 use crate::manifest::desired::Rollout;
 use crate::manifest::diagnostic::Diagnostic;
 use crate::manifest::ids::{CommitId, Namespace, RolloutId};
@@ -56,7 +56,7 @@ async fn repository(
     let found = async {
         let Some(tip) = store.ls_refs(&[branches.main.as_str()]).await?.remove(&branches.main) else { return Ok(None) };
         store.fetch(&BTreeMap::from([(branches.main.clone(), tip.clone())])).await?;
-        let declared = store.declared(&tip, &BTreeSet::new(), None).await?;
+        let declared = store.declared(&tip, &Sought::default(), None).await?;
         Ok::<_, GitError>(declared.map(|declared| (tip.clone(), declared.files)))
     };
     let (check, act) = ("repository", "look at spec.repository of the Installation: url, branch, credentialsFile");

@@ -10,6 +10,7 @@ use crate::gate::schedule::{FreezeSpan, Window};
 use crate::manifest::desired::{Rollout, Set};
 use crate::manifest::ids::{CommitId, Namespace, RolloutId, SetId};
 use crate::manifest::load::{Loaded, Rejected};
+use crate::manifest::object::Kind;
 use crate::manifest::policy::{Policy, Schedule};
 use crate::manifest::raw::Floors;
 use crate::plan::action::{Action, Ask, Class, Verb};
@@ -37,9 +38,14 @@ pub(super) async fn add(
     kubeconfig: &Path,
     now: Time,
 ) -> Result<(), Failure> {
-    let namespaces: BTreeSet<Namespace> = loaded.rollouts.keys().map(|id| id.namespace.clone()).collect();
-    let sight = live::look(kubeconfig, &repository.instance, namespaces).await?;
     let records = repository.records().await?;
+    let mut kinds: BTreeMap<Namespace, BTreeSet<Kind>> = BTreeMap::new();
+    for (id, wanted) in &loaded.rollouts {
+        let state = records.get(id).and_then(|record| record.as_ref().ok()).map(|record| &record.state);
+        let set = wanted.as_ref().ok().map(|rollout| &*rollout.set);
+        kinds.entry(id.namespace.clone()).or_default().extend(live::kinds(set, state));
+    }
+    let sight = live::look(kubeconfig, &repository.instance, kinds).await?;
     let open =
         records.values().filter(|record| record.as_ref().is_ok_and(|record| is_under_way(&record.state))).count();
     let limit = loaded.policy.as_ref().map_or(0, |policy| policy.limits.max_concurrent_runs) as usize;

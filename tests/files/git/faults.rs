@@ -64,6 +64,20 @@ async fn attack_25_a_slow_server_is_given_up() {
 }
 
 #[tokio::test]
+async fn attack_115_where_a_past_takes_too_long_the_tip_comes_alone() {
+    let bed = Bed::with(|config| config.timeouts.read = Duration::from_millis(300)).await;
+    bed.sync().await;
+    bed.origin.commit("main", &[("b", Some(b"1"))], "one");
+    let tip = id(bed.origin.commit("main", &[("b", Some(b"2"))], "two"));
+    let other = id(bed.origin.commit("other", &[("b", Some(b"2"))], "other"));
+    bed.server.fault("", Fault::SlowUnlessShallow);
+    bed.store.fetch(&[(branch("main"), tip.clone())].into()).await.unwrap();
+    assert_eq!(bed.store.files(&tip, None).await.unwrap().len(), 2);
+    let error = bed.store.fetch(&[(branch("other"), other)].into()).await.unwrap_err();
+    assert!(error.is_retriable(), "what else there is comes whole: {error}");
+}
+
+#[tokio::test]
 async fn a_stale_answer_is_only_an_older_tip() {
     let bed = Bed::new().await;
     let old = bed.sync().await;

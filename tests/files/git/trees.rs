@@ -2,7 +2,7 @@
 
 use super::{Bed, branch, config, id, open, path};
 use crate::support::origin::Origin;
-use tidegate::git::{GitError, RemoteConfig, Store};
+use tidegate::git::{GitError, RemoteConfig, Sought, Store};
 use tidegate::manifest::files::{Entry, Files};
 
 /// A cache that holds whatever a test puts there: servers refuse to send the worst of it.
@@ -217,7 +217,7 @@ async fn attack_103_what_lies_beside_the_tenants_directories_may_be_of_any_size(
     let cache = Cache::new();
     let origin = &cache.objects;
     let store = cache.store(|config| config.limits.entries = 20);
-    let none = std::collections::BTreeSet::new();
+    let none = Sought::default();
     let commit = |tree: &str| id(origin.commit_tree("any", tree));
     let large = commit(&tenants(origin, 2, 101_000, &[]));
     let declared = store.declared(&large, &none, None).await.unwrap().unwrap();
@@ -225,9 +225,9 @@ async fn attack_103_what_lies_beside_the_tenants_directories_may_be_of_any_size(
     assert_eq!(shown(&declared.files), two);
     // Other files beside them are the same thing; other manifests are not.
     let other = commit(&tenants(origin, 2, 5, &[]));
-    assert_eq!(store.declared(&other, &none, Some(&declared.id)).await.unwrap(), None);
+    assert_eq!(store.declared(&other, &none, Some(&declared.known)).await.unwrap(), None);
     let more = commit(&tenants(origin, 3, 5, &[]));
-    assert_ne!(store.declared(&more, &none, Some(&declared.id)).await.unwrap(), None);
+    assert_ne!(store.declared(&more, &none, Some(&declared.known)).await.unwrap(), None);
 
     // Whoever has too much, or what no Git would check out, stops for itself.
     let stopped = |why: &str| {
@@ -260,19 +260,20 @@ async fn what_is_recorded_is_found_wherever_it_lies() {
     let moved = origin.tree(&[("100644", b"web.rollout.yaml", &blob), ("100644", b"web.yaml", &blob)]);
     let tip = id(origin.commit_tree("any", &tenants(origin, 0, 3, &[("40000", b"apps", &moved)])));
     let store = cache.store(|_| {});
-    let found = async |also: &[&str]| {
-        let also = also.iter().map(|at| path(at)).collect();
-        shown(&store.declared(&tip, &also, None).await.unwrap().unwrap().files)
+    let found = async |file: &str, rollout: Option<&str>| {
+        let rollouts = rollout.into_iter().map(|rollout| rollout.parse().unwrap()).collect();
+        let sought = Sought { files: [path(file)].into(), rollouts };
+        shown(&store.declared(&tip, &sought, None).await.unwrap().unwrap().files)
     };
     let all = [
         "teams/a/README.md: only files that end in .yaml, .yml or .json are read",
         "teams/a/rollout.yaml",
         "tidegate.yaml",
     ];
-    assert_eq!(found(&["teams/a/rollout.yaml"]).await, all);
+    assert_eq!(found("teams/a/rollout.yaml", None).await, all);
     let also = [&["apps/web.rollout.yaml"], &all[..]].concat();
-    assert_eq!(found(&["apps/web.rollout.yaml"]).await, also);
-    assert_eq!(found(&["teams/a/web.rollout.yaml"]).await, also, "it was moved out of its tenant's directory");
+    assert_eq!(found("apps/web.rollout.yaml", None).await, also);
+    assert_eq!(found("teams/a/rollout.yaml", Some("shop/web")).await, also, "another one lies where it was");
 }
 
 #[tokio::test]

@@ -86,14 +86,14 @@ fn a_list_stands_at_the_top_and_may_be_empty() {
 /// What is wrong, and the line beneath it: an object of another kind beside one that names secrets.
 #[test]
 fn a_line_is_hidden_only_where_a_secret_can_be() {
-    let monitor = "apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata: {name: m}\n";
-    let reference = "apiVersion: external-secrets.io/v1\nkind: ExternalSecret\nmetadata: {name: s}\n\
+    let monitor = "apiVersion: monitoring.coreos.com/v1\nkind: Prometheus\nmetadata: {name: m}\n";
+    let reference = "apiVersion: external-secrets.io/v1\nkind: SecretStore\nmetadata: {name: s}\n\
                      spec: {secretStoreRef: {kind: ClusterSecretStore, name: store}, target: {name: Secret}}\n";
     let shown = text(&with(&format!("\n---\n{monitor}---\n{reference}")));
-    assert!(shown.contains("| kind: ServiceMonitor\n") && shown.contains("| kind: ExternalSecret\n"), "{shown}");
+    assert!(shown.contains("| kind: Prometheus\n") && shown.contains("| kind: SecretStore\n"), "{shown}");
     let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: hunter2, a: &hunter2 b}\n";
     let shown = text(&with(&format!("\n---\n{monitor}---\n{secret}---\n{monitor}")));
-    assert_eq!((shown.matches("| kind: ServiceMonitor\n").count(), shown.contains("hunter2")), (2, false), "{shown}");
+    assert_eq!((shown.matches("| kind: Prometheus\n").count(), shown.contains("hunter2")), (2, false), "{shown}");
 }
 
 #[test]

@@ -1,9 +1,10 @@
-//! The table of the Git host, of signatures and credentials, and of what listens (attacks 15, 16, 22, 68 to 98): each input is brought to
-//! the binary that is shipped, in a cluster in a process and beside a stand-in for GitLab. What it comes to is said in the row; what holds
-//! of all of them is looked at after each: see [`watched`].
+//! The table of the Git host, of signatures and credentials, of what listens, and of what is large (attacks 15, 16, 22, 68 to 98, 101 to
+//! 104, 113): each input is brought to the binary that is shipped, in a cluster in a process and beside a stand-in for GitLab. What it comes
+//! to is said in the row; what holds of all of them is looked at after each: see [`watched`].
 
 mod api;
 mod heard;
+mod large;
 mod others;
 mod reviews;
 mod signed;
@@ -31,7 +32,7 @@ const fn row(number: u8, input: &'static str, comes_to: &'static str, act: fn(&m
 }
 
 /// Rows that are played one after the other in a world.
-const CHAPTERS: [&[Row]; 8] = [
+const CHAPTERS: [&[Row]; 9] = [
     reviews::ROWS,
     reviews::ANSWERED,
     signed::ROWS,
@@ -40,6 +41,7 @@ const CHAPTERS: [&[Row]; 8] = [
     others::RECORDED,
     others::PAUSED,
     others::EXTREME,
+    large::ROWS,
 ];
 
 /// Plays the rows, and panics with all that is wrong.
@@ -115,4 +117,11 @@ async fn attacks_in_our_place_come_to_what_the_table_says() {
     let mut story = reviews::begin().await;
     play(&mut story, others::EXTREME).await;
     reviews::end(&mut story, 2).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn attacks_by_what_is_large_come_to_what_the_table_says() {
+    let mut story = large::begin().await;
+    play(&mut story, large::ROWS).await;
+    large::end(&mut story).await;
 }

@@ -316,7 +316,8 @@ impl Story {
         self.record_in(&self.origin.tip(STATE)?)
     }
 
-    fn record_in(&self, commit: &str) -> Option<RolloutState> {
+    /// What a commit says of it.
+    pub(super) fn record_in(&self, commit: &str) -> Option<RolloutState> {
         let bytes = self.origin.file(commit, "rollouts/shop/web/state.yaml")?;
         tidegate::record::store::parse_state(&"shop/web".parse().unwrap(), &bytes).ok()
     }

@@ -12,6 +12,7 @@ use tidegate::cluster::rights;
 use tidegate::manifest::ids::Namespace;
 use tidegate::manifest::installation::Caps;
 use tidegate::manifest::object::Kind;
+use tidegate::manifest::other::Other;
 use tidegate::manifest::raw::Projection;
 
 /// Where a right holds, as the documents say it.
@@ -33,7 +34,6 @@ const WHY: &[(&str, &str, &str, &str)] = &[
     ),
     (SERVED, "", "get", "the object as it is now, before its field managers or fields of the posture are taken over"),
     (SERVED, "", "delete", "what the candidate had, and what a new version no longer has"),
-    (SERVED, "persistentvolumeclaims", "get", "whether the claims that a new version's pods name are there"),
     (
         SERVED,
         "secrets",
@@ -50,8 +50,6 @@ const WHY: &[(&str, &str, &str, &str)] = &[
     ),
     (SERVED, "endpointslices", "list", "which pods receive requests: no weight without a ready one"),
     (SERVED, "endpointslices", "watch", "the same, as soon as it changes"),
-    (SERVED, "networkpolicies", "list", "whether one covers the pods of stable and not those of the candidate"),
-    (SERVED, "networkpolicies", "watch", "the same, as soon as it changes"),
     (SERVED, "jobs", "list", "how the Jobs fare that stand before steps"),
     (SERVED, "jobs", "watch", "the same, as soon as it changes"),
     (SERVED, "jobs", "patch", "a Job that stands before a step, made by server-side apply"),
@@ -87,7 +85,8 @@ fn place(right: &Right) -> &'static str {
 
 /// The rights that a line of [`WHY`] is about.
 fn meant(right: &Right, (at, kind, verb, _): &(&str, &str, &str, &str)) -> bool {
-    let of_sets = || Kind::MANIFEST.iter().any(|kind| kind.plural() == right.resource);
+    let known = || Kind::MANIFEST.iter().map(|kind| kind.plural()).chain(Other::usual().map(|kind| kind.plural()));
+    let of_sets = || known().any(|plural| plural == right.resource);
     place(right) == *at && right.verb == *verb && if kind.is_empty() { of_sets() } else { right.resource == *kind }
 }
 

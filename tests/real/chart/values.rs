@@ -98,6 +98,7 @@ fn general() -> Vec<Switch> {
         ("providers", json!({"providers": {"main": {"prometheus": {"url": "http://metrics.example.test"}}}}), "url: http://metrics.example.test"),
         ("namespaces", json!({"namespaces": ["pay"]}), "namespace: pay"),
         ("kinds", json!({"kinds": ["Deployment"]}), "- Deployment"),
+        ("extraKinds", json!({"extraKinds": [{"group": "kafka.strimzi.io", "kind": "KafkaTopic", "resource": "kafkatopics"}]}), "resources: [\"kafkatopics\"]"),
         ("image.repository", json!({"image": {"repository": "registry.example.test/x"}}), "image: registry.example.test/x:0.1.0"),
         ("image.tag", json!({"image": {"tag": "9"}}), "image: registry.example.test/tidegate:9"),
         ("image.digest", json!({"image": {"digest": format!("sha256:{}", "0".repeat(64))}}), "image: registry.example.test/tidegate@sha256:0000000000000000000000000000000000000000000000000000000000000000"),

@@ -85,7 +85,7 @@ pub(super) fn now() -> String {
 impl Project {
     /// Sees what was pushed, or deleted, since it was looked at last.
     fn look(&mut self, origin: &Origin) {
-        let heads = origin.git(&["for-each-ref", "--format=%(refname:short) %(objectname)", "refs/heads"]);
+        let heads = origin.git(&["for-each-ref", "--format=%(refname:lstrip=2) %(objectname)", "refs/heads"]);
         let heads: BTreeMap<&str, &str> = heads.lines().filter_map(|line| line.split_once(' ')).collect();
         let open = self.requests.iter_mut().filter(|request| request.shown["state"] == "opened");
         for request in open {

@@ -37,7 +37,9 @@ impl Side {
     fn pattern(&self) -> String {
         let workload = self.workload.as_str().replace('.', "\\.");
         match self.kind {
-            TargetKind::Deployment | TargetKind::Service => format!("{workload}-[0-9a-z]+-[0-9a-z]+"),
+            TargetKind::Deployment | TargetKind::Service | TargetKind::None => {
+                format!("{workload}-[0-9a-z]+-[0-9a-z]+")
+            }
             TargetKind::StatefulSet => format!("{workload}-[0-9]+"),
             TargetKind::DaemonSet => format!("{workload}-[0-9a-z]+"),
         }

@@ -1,6 +1,7 @@
 //! Does what one action says, once, and says what came of it.
 
 use super::client::Cluster;
+use super::failure::Failure;
 use super::{migrate, request};
 use crate::manifest::object::{DOMAIN, OWNER, Object, ObjectRef};
 use crate::plan::action::{Action, Class, Verb};
@@ -74,7 +75,8 @@ impl Cluster {
         let mut body = object.value().clone();
         expect_in(&mut body["metadata"], expects);
         let target = object.reference();
-        match self.call(request::apply(&request::item(target), &query, &body)).await {
+        let applied = async { self.call(request::apply(&self.item(target).await?, &query, &body)).await };
+        match applied.await {
             Ok(value) => WriteOutcome::Done(Some(Box::new(Object::new(target.clone(), value)))),
             Err(failure) => failure.outcome(target),
         }
@@ -95,7 +97,7 @@ impl Cluster {
 
     /// Reads an object that must be as expected.
     async fn read(&self, target: &ObjectRef, expects: &Expects) -> Result<Object, WriteOutcome> {
-        let read = self.call(request::get(&request::item(target), &[])).await;
+        let read = async { self.call(request::get(&self.item(target).await?, &[])).await }.await;
         let live = Object::new(target.clone(), read.map_err(|failure| failure.outcome(target))?);
         let met = match expects {
             Expects::Absent => false,
@@ -121,7 +123,8 @@ impl Cluster {
         };
         let patch = migrate::patch(&migrated, version);
         let query = [("fieldManager", self.manager())];
-        match self.call(request::json_patch(&request::item(target), &query, &patch)).await {
+        let patched = async { self.call(request::json_patch(&self.item(target).await?, &query, &patch)).await };
+        match patched.await {
             Ok(value) => WriteOutcome::Done(Some(Box::new(Object::new(target.clone(), value)))),
             Err(failure) => failure.outcome(target),
         }
@@ -137,9 +140,14 @@ impl Cluster {
             "apiVersion": "v1", "kind": "DeleteOptions",
             "preconditions": preconditions, "propagationPolicy": "Background",
         });
-        match self.call(request::delete(&request::item(target), &options)).await {
+        let deleted = async {
+            let resource = self.resource(target.kind).await?;
+            let gone = |failure: Failure| if failure.is_absent(&resource) { Ok(Value::Null) } else { Err(failure) };
+            self.call(request::delete(&self.item(target).await?, &options)).await.or_else(gone)
+        };
+        match deleted.await {
+            Ok(Value::Null) => WriteOutcome::Done(None),
             Ok(value) => WriteOutcome::Done(still_there(target, value)),
-            Err(failure) if failure.is_absent(target.kind.plural()) => WriteOutcome::Done(None),
             Err(failure) => failure.outcome(target),
         }
     }

@@ -87,10 +87,9 @@ impl Cluster {
         let mut missing = BTreeSet::new();
         for kind in kinds {
             let version = kind.api_version();
-            let root = if version.contains('/') { "apis" } else { "api" };
-            let served = match self.call(request::get(&format!("/{root}/{version}"), &[])).await {
+            let served = match self.call(request::get(&request::version(version), &[])).await {
                 Ok(list) => {
-                    list["resources"].as_array().is_some_and(|all| all.iter().any(|one| one["name"] == kind.plural()))
+                    list["resources"].as_array().is_some_and(|all| all.iter().any(|one| one["kind"] == kind.as_str()))
                 }
                 Err(failure) if failure.code() == Some(404) => false,
                 Err(failure) => return Err(said(failure)),

@@ -2,7 +2,7 @@
 
 use super::connection::{ClusterError, ClusterSource, Connection};
 use super::failure::Failure;
-use super::request;
+use super::{discovery, request};
 use crate::manifest::ids::{InstanceName, Namespace};
 use bytes::Bytes;
 use futures::StreamExt;
@@ -11,7 +11,7 @@ use http::{HeaderMap, Request, Response};
 use kube::client::{Body, ClientBuilder};
 use kube::core::WatchEvent;
 use serde_json::Value;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tower::{BoxError, Service};
 
@@ -30,6 +30,7 @@ struct Inner {
     home: Namespace,
     instance: InstanceName,
     manager: String,
+    found: discovery::Found,
 }
 
 impl Cluster {
@@ -68,7 +69,7 @@ impl Cluster {
     ) -> Result<Self, ClusterError> {
         let uid = identity(&connection.client()).await?;
         let (instance, manager) = (instance.clone(), instance.in_cluster());
-        Ok(Self { inner: Arc::new(Inner { connection, uid, home, instance, manager }) })
+        Ok(Self { inner: Arc::new(Inner { connection, uid, home, instance, manager, found: Mutex::default() }) })
     }
 
     /// The uid of the namespace `kube-system`: which cluster this is, whatever it is called.
@@ -93,6 +94,10 @@ impl Cluster {
     #[must_use]
     pub fn manager(&self) -> &str {
         &self.inner.manager
+    }
+
+    pub(super) fn found(&self) -> &discovery::Found {
+        &self.inner.found
     }
 
     /// Sends a request that is no watch.

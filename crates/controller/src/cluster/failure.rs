@@ -161,6 +161,11 @@ impl Failure {
     }
 }
 
+/// A kind that is not served, as an API server says it of a path that it does not know.
+pub(super) fn missing() -> Failure {
+    Failure::Garbage { code: 404, text: text::NO_SUCH_PATH.to_owned() }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -176,7 +181,8 @@ fn answered(status: &Status, kind: Kind) -> WriteOutcome {
     let message = foreign(&status.message);
     match status.code {
         409 => conflict(causes(status)).unwrap_or(WriteOutcome::Stale(message)),
-        404 if status.details.as_ref().is_some_and(|details| details.kind == kind.plural()) => {
+        // What the cluster calls a kind that is known by its names alone need not be what is guessed.
+        404 if status.details.as_ref().is_some_and(|found| found.kind == kind.plural() || kind.is_other()) => {
             WriteOutcome::Stale(message)
         }
         401 => WriteOutcome::Forbidden(message),

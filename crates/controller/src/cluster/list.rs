@@ -62,7 +62,7 @@ impl Watch {
     }
 
     async fn page_of(&self, next: &str) -> Result<Page, Failure> {
-        let path = request::collection(self.kind, &self.namespace);
+        let path = self.cluster.collection(self.kind, &self.namespace).await?;
         let limit = self.page.to_string();
         let mut query = vec![("limit", limit.as_str())];
         let selector = self.selector();

@@ -10,6 +10,7 @@ pub mod chance;
 pub mod checkup;
 pub mod client;
 pub mod connection;
+mod discovery;
 pub mod election;
 pub mod events;
 pub mod failure;

@@ -1,7 +1,6 @@
 //! The requests that this room sends, as values. Pure.
 
 use crate::manifest::ids::Namespace;
-use crate::manifest::object::{Kind, ObjectRef};
 use http::{Method, Request, header};
 use serde_json::Value;
 use url::form_urlencoded::Serializer;
@@ -13,20 +12,15 @@ const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;
 /// The media type of RFC 6902.
 const JSON_PATCH: &str = "application/json-patch+json";
 
-/// The path of all objects of a kind in a namespace.
-pub(super) fn collection(kind: Kind, namespace: &Namespace) -> String {
-    under(kind.api_version(), namespace, kind.plural())
-}
-
-/// The path of a resource that is not one of [`Kind`].
+/// The path of a resource in a namespace.
 pub(super) fn under(api_version: &str, namespace: &Namespace, plural: &str) -> String {
-    let root = if api_version.contains('/') { "apis" } else { "api" };
-    format!("/{root}/{api_version}/namespaces/{namespace}/{plural}")
+    format!("{}/namespaces/{namespace}/{plural}", version(api_version))
 }
 
-/// The path of one object.
-pub(super) fn item(object: &ObjectRef) -> String {
-    format!("{}/{}", collection(object.kind, &object.namespace), object.name)
+/// The path of what a version of a group serves.
+pub(super) fn version(api_version: &str) -> String {
+    let root = if api_version.contains('/') { "apis" } else { "api" };
+    format!("/{root}/{api_version}")
 }
 
 /// Reads.
@@ -86,16 +80,14 @@ fn build(method: Method, path: &str, query: &[(&str, &str)], body: Option<(&str,
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::manifest::object::Kind;
     use serde_json::json;
 
     #[test]
-    fn paths_name_group_namespace_and_object() {
-        let reference = |kind| ObjectRef { kind, namespace: "shop".parse().unwrap(), name: "podinfo".parse().unwrap() };
-        assert_eq!(item(&reference(Kind::ConfigMap)), "/api/v1/namespaces/shop/configmaps/podinfo");
-        assert_eq!(
-            item(&reference(Kind::HttpRoute)),
-            "/apis/gateway.networking.k8s.io/v1/namespaces/shop/httproutes/podinfo"
-        );
+    fn paths_name_group_and_namespace() {
+        let of = |kind: Kind| under(kind.api_version(), &"shop".parse().unwrap(), kind.plural());
+        assert_eq!(of(Kind::ConfigMap), "/api/v1/namespaces/shop/configmaps");
+        assert_eq!(of(Kind::HttpRoute), "/apis/gateway.networking.k8s.io/v1/namespaces/shop/httproutes");
     }
 
     #[test]

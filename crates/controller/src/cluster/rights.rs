@@ -3,6 +3,7 @@
 use crate::manifest::ids::{InstanceName, Namespace};
 use crate::manifest::installation::Caps;
 use crate::manifest::object::Kind;
+use crate::manifest::other::Other;
 use crate::manifest::raw::Projection;
 use crate::manifest::reference::Referent;
 use crate::workload::kinds::shared;
@@ -65,7 +66,10 @@ pub fn needed(instance: &InstanceName, home: &Namespace, caps: &Caps, projection
             } else {
                 READ
             };
-            add(Some(namespace), group(kind), kind.plural(), None, verbs);
+            add(Some(namespace), kind.group(), kind.plural(), None, verbs);
+        }
+        for other in caps.others().iter().filter_map(Other::of) {
+            add(Some(namespace), other.group(), other.plural(), None, SETS);
         }
         if shared::KINDS.iter().any(|kind| caps.allows_kind(*kind)) {
             add(Some(namespace), "", Kind::Pod.plural(), None, &["delete"]);
@@ -93,12 +97,6 @@ pub fn to_copy(namespaces: &BTreeSet<Namespace>) -> Vec<Right> {
         Right { namespace, group: "", resource: Referent::Secret.plural(), name: None, verb }
     };
     namespaces.iter().flat_map(|namespace| ["create", "get"].map(|verb| right(namespace, verb))).collect()
-}
-
-/// The API group of a kind; empty for the core.
-#[must_use]
-pub fn group(kind: Kind) -> &'static str {
-    kind.api_version().split_once('/').map_or("", |(group, _)| group)
 }
 
 impl Right {

@@ -67,6 +67,9 @@ pub(super) enum Change {
     Yes,
 }
 
+/// Why a kind cannot be read that was not listed yet.
+const FIRST: &str = "it is listed for the first time";
+
 /// One namespace.
 #[derive(Debug)]
 pub(super) struct Space {
@@ -83,6 +86,27 @@ impl Space {
         let live = LiveState { cluster_uid: cluster_uid.to_owned(), unwatched, ..LiveState::default() };
         let sights = kinds.iter().map(|&kind| (kind, Sight::Unasked)).collect();
         Self { live: Arc::new(live), sights, deleted: BTreeMap::new() }
+    }
+
+    /// Whether a kind has to be watched from now on. Nobody else waits for it. In a version that is not served it gives way to another.
+    pub(super) fn want(&mut self, kind: Kind) -> bool {
+        if self.current(kind).api_version() != kind.api_version() && self.sights.get(&kind) == Some(&Sight::Missing) {
+            self.sights.remove(&kind);
+            self.sights.insert(kind, Sight::Missing);
+        }
+        let is_new = !self.sights.contains_key(&kind);
+        if is_new {
+            let live = Arc::make_mut(&mut self.live);
+            live.others.insert(kind);
+            live.closed.insert(kind, FIRST.to_owned());
+            self.sights.insert(kind, Sight::NotYet(FIRST.to_owned()));
+        }
+        is_new
+    }
+
+    /// The kind in the version that it is read in.
+    pub(super) fn current(&self, kind: Kind) -> Kind {
+        self.sights.get_key_value(&kind).map_or(kind, |(current, _)| *current)
     }
 
     /// What is known.

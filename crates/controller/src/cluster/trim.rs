@@ -22,7 +22,7 @@ pub(super) fn trim(object: &mut Object, manager: &str) {
             .retain(|key, value| key != LAST_APPLIED && value.as_str().is_some_and(|v| v.len() <= ANNOTATION_LIMIT));
     }
     if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-        if Kind::MANIFEST.contains(&kind) {
+        if kind.is_of_sets() {
             trim_managed_fields(metadata, manager);
         } else {
             metadata.remove("managedFields");
@@ -63,7 +63,8 @@ fn trim_pod(value: &mut Value) {
     });
     if let Some(containers) = status.get_mut("containerStatuses").and_then(Value::as_array_mut) {
         for container in containers.iter_mut().filter_map(Value::as_object_mut) {
-            container.retain(|key, _| matches!(key.as_str(), "name" | "ready" | "restartCount" | "state"));
+            container
+                .retain(|key, _| matches!(key.as_str(), "name" | "ready" | "restartCount" | "state" | "lastState"));
         }
     }
 }

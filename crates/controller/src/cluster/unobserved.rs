@@ -3,6 +3,7 @@
 use crate::manifest::ids::Namespace;
 use crate::manifest::object::Kind;
 use crate::record::state::Time;
+use crate::rules::{Rule, holds};
 use std::fmt;
 use std::str::FromStr;
 
@@ -36,7 +37,7 @@ impl fmt::Display for Unobserved {
         write!(f, "{}/{}", self.from.format(FORMAT), self.to.format(FORMAT))?;
         let Some(UnobservedScope { namespace, kind }) = &self.of else { return Ok(()) };
         write!(f, "@{namespace}")?;
-        kind.map_or(Ok(()), |kind| write!(f, "/{kind}"))
+        kind.map_or(Ok(()), |kind| write!(f, "/{}", kind.text()))
     }
 }
 
@@ -64,7 +65,7 @@ impl UnobservedScope {
     fn parse(text: &str) -> Option<Self> {
         let (namespace, kind) = text.split_once('/').map_or((text, None), |(namespace, kind)| (namespace, Some(kind)));
         // A kind that a later version knows counts as all of them.
-        let kind = kind.and_then(|kind| Kind::ALL.iter().copied().find(|known| known.as_str() == kind));
+        let kind = kind.and_then(|kind| kind.parse().ok());
         Some(Self { namespace: namespace.parse().ok()?, kind })
     }
 }
@@ -138,6 +139,9 @@ fn most(gaps: &[Unobserved]) -> Option<UnobservedScope> {
 /// The same, as far as they are over: a clock that ran ahead has left others, which would count until the calendar has passed them.
 #[must_use]
 pub fn cut(gaps: Vec<Unobserved>, now: Time) -> Vec<Unobserved> {
+    if !holds(Rule::SetBack) {
+        return gaps;
+    }
     let cut = gaps.into_iter().map(|gap| Unobserved { to: gap.to.min(now), ..gap });
     cut.filter(|gap| gap.from < gap.to).collect()
 }

@@ -53,7 +53,9 @@ pub struct Watches {
     cluster: Cluster,
     spaces: BTreeMap<Namespace, Arc<Mutex<Space>>>,
     home: Arc<Mutex<Space>>,
-    tasks: tokio::sync::Mutex<JoinSet<()>>,
+    tasks: Mutex<JoinSet<()>>,
+    notify: Arc<Notify>,
+    lists: Arc<Semaphore>,
 }
 
 impl Watches {
@@ -61,26 +63,40 @@ impl Watches {
     /// that come back are none. Other kinds are not looked at: who has objects of them holds.
     #[must_use]
     pub fn start(cluster: &Cluster, namespaces: &[Namespace], kinds: &BTreeSet<Kind>, notify: &Arc<Notify>) -> Self {
-        let mut tasks = JoinSet::new();
-        let lists = Arc::new(Semaphore::new(LISTS));
-        let mut watch = |kind, namespace: &Namespace, only, space: &Arc<Mutex<Space>>| {
-            let (cluster, namespace, space) = (cluster.clone(), namespace.clone(), space.clone());
-            let (notify, lists) = (notify.clone(), lists.clone());
-            let (page, room) = (PAGE, ROOM);
-            let watch = Watch { cluster, kind, namespace, only, space, notify, lists, page, room, kept: 0, tries: 0 };
-            tasks.spawn(watch.follow());
-        };
         let home = Arc::new(Mutex::new(Space::new(cluster.uid(), &BTreeSet::from([Kind::ConfigMap]))));
-        watch(Kind::ConfigMap, cluster.home(), Some(BRAKE), &home);
-        let mut spaces = BTreeMap::new();
-        for namespace in namespaces {
-            let space = Arc::new(Mutex::new(Space::new(cluster.uid(), kinds)));
-            for &kind in kinds {
-                watch(kind, namespace, None, &space);
-            }
-            spaces.insert(namespace.clone(), space);
+        let space = |_: &Namespace| Arc::new(Mutex::new(Space::new(cluster.uid(), kinds)));
+        let watches = Self {
+            cluster: cluster.clone(),
+            spaces: namespaces.iter().map(|namespace| (namespace.clone(), space(namespace))).collect(),
+            home,
+            tasks: Mutex::default(),
+            notify: notify.clone(),
+            lists: Arc::new(Semaphore::new(LISTS)),
+        };
+        watches.follow(Kind::ConfigMap, cluster.home(), Some(BRAKE), &watches.home);
+        for (namespace, space) in &watches.spaces {
+            kinds.iter().for_each(|&kind| watches.follow(kind, namespace, None, space));
         }
-        Self { cluster: cluster.clone(), spaces, home, tasks: tokio::sync::Mutex::new(tasks) }
+        watches
+    }
+
+    fn follow(&self, kind: Kind, namespace: &Namespace, only: Option<&'static str>, space: &Arc<Mutex<Space>>) {
+        let (cluster, namespace, space) = (self.cluster.clone(), namespace.clone(), space.clone());
+        let (notify, lists) = (self.notify.clone(), self.lists.clone());
+        let (page, room) = (PAGE, ROOM);
+        let watch = Watch { cluster, kind, namespace, only, space, notify, lists, page, room, kept: 0, tries: 0 };
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).spawn(watch.follow());
+    }
+
+    /// Watches these kinds too, of which the names alone are known, as some rollout of the namespace has objects of them. Until one is listed it
+    /// cannot be read. Of two versions the first that is served is read.
+    pub fn want(&self, namespace: &Namespace, kinds: &BTreeSet<Kind>) {
+        let Some(space) = self.spaces.get(namespace) else { return };
+        for &kind in kinds.iter().filter(|kind| kind.is_other()) {
+            if lock(space).want(kind) {
+                self.follow(kind, namespace, None, space);
+            }
+        }
     }
 
     /// What is known of a namespace. Costs nothing while nothing changes.
@@ -116,7 +132,11 @@ impl Watches {
 
     /// Waits until a watch has ended by itself, which no watch does unless it is broken: the process should end.
     pub async fn failed(&self) -> WatchEnded {
-        match self.tasks.lock().await.join_next().await {
+        // One that is added meanwhile is waited for, too: the waker is the set's.
+        let ended = std::future::poll_fn(|context| {
+            self.tasks.lock().unwrap_or_else(PoisonError::into_inner).poll_join_next(context)
+        });
+        match ended.await {
             Some(Err(error)) => WatchEnded(error.to_string()),
             Some(Ok(())) | None => WatchEnded("without a reason".to_owned()),
         }
@@ -160,6 +180,7 @@ impl Watch {
     async fn follow(mut self) {
         let (mut contact, mut is_open) = (Instant::now(), false);
         loop {
+            self.kind = lock(&self.space).current(self.kind);
             let listed = if is_open { self.list_again(contact).await } else { self.list().await };
             is_open = listed.is_ok();
             match listed {
@@ -295,7 +316,8 @@ impl Watch {
         if let Some(selector) = &selector {
             query.push(("fieldSelector", selector));
         }
-        self.cluster.open(request::get(&request::collection(self.kind, &self.namespace), &query)).await
+        let path = self.cluster.collection(self.kind, &self.namespace).await?;
+        self.cluster.open(request::get(&path, &query)).await
     }
 
     pub(super) fn selector(&self) -> Option<String> {

@@ -3,6 +3,7 @@
 use crate::record::state::Time;
 use chrono::TimeDelta;
 use http::header::{HeaderMap, RETRY_AFTER};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The longest pause that is believed.
 const LONGEST: TimeDelta = TimeDelta::hours(1);
@@ -11,10 +12,27 @@ const PAUSE: TimeDelta = TimeDelta::seconds(60);
 /// Percent of what the host allows: nobody is held to a share while as much is left. Who asks alone would wait for nobody else.
 const AMPLE: i64 = 50;
 
+/// Until when a host wants to be asked nothing, by anybody of ours. Clones are the same one.
+#[derive(Debug, Clone, Default)]
+pub struct Pause(Arc<Mutex<Option<Time>>>);
+
+impl Pause {
+    fn until(&self) -> Option<Time> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn extend(&self, until: Time) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = (*known).max(Some(until));
+    }
+}
+
 /// Until when nothing is asked, and how much is left to others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Budget {
     until: Option<Time>,
+    /// What the host wants of all who ask it.
+    pause: Pause,
     /// Percent of what the host allows.
     spare: i64,
     /// What one of several may take of it once there is no more than half of it left: percent of all.
@@ -29,7 +47,12 @@ impl Budget {
     /// Leaves so many percent of what the host allows to others who use the same account.
     #[must_use]
     pub fn leaving(spare: i64) -> Self {
-        Self { until: None, spare, share: 100, own: 0, reset: None }
+        Self { until: None, pause: Pause::default(), spare, share: 100, own: 0, reset: None }
+    }
+
+    /// Keeps a pause that the host asked another one for.
+    pub fn heed(&mut self, pause: &Pause) {
+        self.pause = pause.clone();
     }
 
     /// Is one of so many who ask, and leave the same to others: none takes what is another's.
@@ -39,8 +62,11 @@ impl Budget {
 
     /// How long nothing may be asked yet.
     #[must_use]
-    pub fn rests(self, now: Time) -> Option<TimeDelta> {
-        self.until.map(|until| until - now).filter(|pause| *pause > TimeDelta::zero() && *pause <= LONGEST)
+    pub fn rests(&self, now: Time) -> Option<TimeDelta> {
+        self.until
+            .max(self.pause.until())
+            .map(|until| until - now)
+            .filter(|pause| *pause > TimeDelta::zero() && *pause <= LONGEST)
     }
 
     /// Takes note of an answer: its status, its headers, and what it says of itself. Whether it was refused for a limit.
@@ -74,7 +100,10 @@ impl Budget {
         };
         if let Some(pause) = pause {
             let until = now + pause.clamp(TimeDelta::seconds(1), LONGEST);
-            self.until = Some(self.until.map_or(until, |known| known.max(until)));
+            self.until = self.until.max(Some(until));
+            if asked.is_some() || refused {
+                self.pause.extend(until);
+            }
             // A host that never says when it begins anew would else be asked for nothing but pauses.
             self.own = 0;
         }
@@ -172,6 +201,19 @@ mod tests {
         assert_eq!(heard(403, &[], "Resource not accessible"), (false, None));
         let at = (time("12:00:00") + TimeDelta::seconds(90)).to_rfc2822();
         assert_eq!(heard(429, &[("retry-after", &at)], ""), (true, Some(90)));
+    }
+
+    #[test]
+    fn x_13_a_pause_is_everybodys_and_a_share_is_ones_own() {
+        let (now, pause) = (time("12:00:00"), Pause::default());
+        let [mut one, mut other] = [Budget::leaving(20), Budget::leaving(20)];
+        [&mut one, &mut other].into_iter().for_each(|budget| budget.heed(&pause));
+        let low = [("x-ratelimit-limit", "100"), ("x-ratelimit-remaining", "19")];
+        let low = low.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+        one.update(200, &HeaderMap::from_iter(low), "", now);
+        assert_eq!((one.rests(now), other.rests(now)), (Some(PAUSE), None));
+        one.update(503, &HeaderMap::from_iter([(RETRY_AFTER, "100".parse().unwrap())]), "", now);
+        assert_eq!(other.rests(now), Some(TimeDelta::seconds(100)));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! Every call ends within [`PATIENCE`], goes to the one address that the installation names (`line`), follows no redirect, and is
 //! counted. The token is read from its file at each call, or is that of a GitHub App (`app`), and is in no error.
 
-use super::budget::Budget;
+use super::budget::{Budget, Pause};
 use super::pull::{Ids, PullRequest, Text};
 use super::settings::escaped;
 use crate::git::Refusal;
@@ -157,6 +157,13 @@ impl Host {
     /// Is one of so many who ask, and leave the same to others: none takes what is another's.
     pub fn share(&mut self, among: usize) {
         self.budget.share(among);
+    }
+
+    /// Keeps a pause that the host asked another one for.
+    #[must_use]
+    pub fn heeding(mut self, pause: &Pause) -> Self {
+        self.budget.heed(pause);
+        self
     }
 
     /// Who we are there: asked once.

@@ -227,7 +227,7 @@ impl EvaluationInput<'_> {
                     None => Err(format!("the plan of run {} has no step {through}", decision.run)),
                 }
             }
-            DecisionAction::Skip { step } => {
+            DecisionAction::Skip { step, through: _ } => {
                 self.is_open(&decision.run)?;
                 self.is_on(step)
             }
@@ -347,7 +347,7 @@ mod tests {
 
     /// Of the step on which `open` stands.
     fn skip() -> DecisionAction {
-        DecisionAction::Skip { step: "tenth".parse().unwrap() }
+        DecisionAction::Skip { step: "tenth".parse().unwrap(), through: crate::manifest::decision::Through::Step }
     }
 
     fn key(file: &DecisionFile) -> (RepoPath, BlobId) {

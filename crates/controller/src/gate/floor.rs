@@ -1,7 +1,7 @@
 //! What the policy asks of every plan of a tenant: floors that no rollout goes below.
 
 use super::approval;
-use crate::manifest::desired::{PhasePlan, Plan, Set};
+use crate::manifest::desired::{OnStableDown, PhasePlan, Plan, Set, TargetKind};
 use crate::manifest::ids::{CheckName, Percent};
 use crate::manifest::raw::{Floors, ImageName};
 use crate::record::text::plain;
@@ -19,6 +19,11 @@ pub fn below(plan: &Plan, set: Option<&Set>, floors: &Floors) -> Vec<String> {
             "{gated} of its steps wait for an approval, and the policy asks for {approved_steps}: add \
              before: {{approval: pullRequest}} to phases or to promotion"
         ));
+    }
+    // Where there is no target nothing is exposed, and nothing could be measured.
+    if plan.target.kind == TargetKind::None {
+        found.extend(tagged(plan, set, *images));
+        return found;
     }
     if let Some(most) = first_exposure {
         let first = plan.phases.iter().find_map(|phase| Some((phase.name.as_str(), phase.expose.weight?)));
@@ -53,6 +58,9 @@ pub fn below(plan: &Plan, set: Option<&Set>, floors: &Floors) -> Vec<String> {
             found.push(format!("phase {} soaks {}, and the policy asks for {least}", phase.name, phase.soak));
         }
     }
+    if let Some(least) = soak.filter(|_| plan.on_stable_down == OnStableDown::Promote) {
+        found.push(format!("onStableDown: promote ends soaks early, and the policy asks for {least}: say wait"));
+    }
     found.extend(tagged(plan, set, *images));
     found
 }
@@ -76,7 +84,8 @@ pub fn tagged(plan: &Plan, set: Option<&Set>, asked: Option<ImageName>) -> Optio
 
 /// The images that the pods of an object have: of containers, and of volumes.
 fn named(object: &Value) -> impl Iterator<Item = &str> {
-    let pods = object.pointer("/spec/template/spec");
+    let pods =
+        ["/spec/template/spec", "/spec/jobTemplate/spec/template/spec"].into_iter().find_map(|at| object.pointer(at));
     let lists = ["initContainers", "containers", "ephemeralContainers", "volumes"].into_iter();
     let parts = lists.filter_map(move |list| pods?.get(list)?.as_array()).flatten();
     parts.filter_map(|part| {

@@ -2,6 +2,7 @@
 
 use super::commit::{Person, commit_id};
 use super::history::{boundary, person};
+use super::past::Commits;
 use super::{GitError, Store, oid, tree};
 use crate::manifest::files::{Had, RepoPath};
 use crate::manifest::ids::{BlobId, CommitId};
@@ -79,31 +80,30 @@ impl Store {
         before: &[BTreeMap<RepoPath, Had>],
     ) -> Result<Vec<Authorship>, GitError> {
         let (tip, before) = (tip.clone(), before.to_vec());
-        self.on_cache(move |inner, repository| authors(repository, inner.config.limits.entries, &tip, &before)).await
+        self.on_cache(move |inner, repository| {
+            let commits = Commits::of(inner);
+            authors(repository, commits.as_ref(), inner.config.limits.entries, &tip, &before)
+        })
+        .await
     }
 }
 
-/// See [`Store::authors`].
+/// See [`Store::authors`]; `commits` tell what lies behind others where the repository does not.
 pub(super) fn authors(
     repository: &Repository,
+    commits: Option<&Commits<'_>>,
     limit: usize,
     tip: &CommitId,
     before: &[BTreeMap<RepoPath, Had>],
 ) -> Result<Vec<Authorship>, GitError> {
     let mut made = BTreeSet::new();
     for part in before {
-        made.extend(authors_of(repository, limit, tip, part)?);
+        made.extend(authors_of(Past::new(repository, commits, limit, part)?, tip)?);
     }
     Ok(made.into_iter().collect())
 }
 
-fn authors_of(
-    repository: &Repository,
-    limit: usize,
-    tip: &CommitId,
-    before: &BTreeMap<RepoPath, Had>,
-) -> Result<BTreeSet<Authorship>, GitError> {
-    let mut past = Past::new(repository, limit, before)?;
+fn authors_of(mut past: Past<'_>, tip: &CommitId) -> Result<BTreeSet<Authorship>, GitError> {
     let (mut left, mut seen) = (vec![oid(tip.as_str())], BTreeSet::new());
     while let Some(id) = left.pop() {
         if seen.insert(id) {
@@ -121,6 +121,7 @@ struct Past<'r> {
     repository: &'r Repository,
     /// The commits whose parents were not fetched.
     cut: BTreeSet<Oid>,
+    commits: Option<&'r Commits<'r>>,
     paths: Vec<&'r RepoPath>,
     /// What the part was before the version.
     end: State,
@@ -131,7 +132,12 @@ struct Past<'r> {
 }
 
 impl<'r> Past<'r> {
-    fn new(repository: &'r Repository, limit: usize, before: &'r BTreeMap<RepoPath, Had>) -> Result<Self, GitError> {
+    fn new(
+        repository: &'r Repository,
+        commits: Option<&'r Commits<'r>>,
+        limit: usize,
+        before: &'r BTreeMap<RepoPath, Had>,
+    ) -> Result<Self, GitError> {
         let then = |(path, had): (&RepoPath, &Had)| match had {
             Had::Nothing => Ok(None),
             Had::Blob(blob) => Ok(Some(oid(blob.as_str()))),
@@ -144,7 +150,7 @@ impl<'r> Past<'r> {
         };
         let end = before.iter().map(then).collect::<Result<State, GitError>>()?;
         let (cut, paths) = (boundary(repository)?, before.keys().collect());
-        Ok(Self { repository, cut, paths, end, limit, steps: 0, made: BTreeSet::new() })
+        Ok(Self { repository, cut, commits, paths, end, limit, steps: 0, made: BTreeSet::new() })
     }
 
     /// Takes note of who made a commit, and of who changed the part on the sides of a merge that it was not taken from; whence it has the
@@ -226,29 +232,41 @@ impl<'r> Past<'r> {
     /// Whether a merge that has the part as `taken` has it drops what `other` had changed of it since the two parted. Where they have no
     /// past in common all is changed.
     fn drops(&self, now: &[Option<Oid>], taken: Oid, other: Oid) -> Result<bool, GitError> {
-        if !self.cut.is_empty() {
-            return Err(GitError::Missing(format!("where {taken} and {other} have parted in the cache")));
-        }
         let theirs = self.state(other)?;
         if theirs.as_slice() == now {
             return Ok(false);
         }
-        let base = match self.repository.merge_base(taken, other) {
-            Ok(base) => Some(self.state(base)?),
-            Err(error) if error.code() == ErrorCode::NotFound => None,
-            Err(error) => return Err(GitError::local(&format!("find where {taken} and {other} have parted"), error)),
-        };
+        let base = self.asked([taken, other], |commits| match commits.merge_base(taken, other) {
+            Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+            base => base.map(Some),
+        })?;
+        let base = base.map(|base| self.state(base)).transpose()?;
         let changed = |n: usize| base.as_ref().is_none_or(|base| theirs[n] != base[n]);
         Ok((0..now.len()).any(|n| theirs[n] != now[n] && changed(n)))
     }
 
     /// The commits behind one, and it, that are not behind another one.
     fn own(&self, of: Oid, but: Oid) -> Result<BTreeSet<Oid>, GitError> {
-        let failed = |error| GitError::local(&format!("walk from {of}"), error);
-        let mut walk = self.repository.revwalk().map_err(failed)?;
-        walk.push(of).map_err(failed)?;
-        walk.hide(but).map_err(failed)?;
-        walk.collect::<Result<_, _>>().map_err(failed)
+        self.asked([of, but], |commits| {
+            let mut walk = commits.revwalk()?;
+            walk.push(of)?;
+            walk.hide(but)?;
+            walk.collect()
+        })
+    }
+
+    /// Asks about two commits where all is known that lies behind them: here, or where there are commits alone.
+    fn asked<T>(
+        &self,
+        [one, other]: [Oid; 2],
+        ask: impl FnOnce(&Repository) -> Result<T, git2::Error>,
+    ) -> Result<T, GitError> {
+        if self.cut.is_empty() {
+            let failed = |error| GitError::local(&format!("compare what lies behind {one} and {other}"), error);
+            return ask(self.repository).map_err(failed);
+        }
+        let told = self.commits.and_then(|commits| commits.ask([one, other], ask));
+        told.ok_or_else(|| GitError::Missing(format!("what lies behind {one} and {other} in the cache")))
     }
 
     fn state(&self, id: Oid) -> Result<State, GitError> {

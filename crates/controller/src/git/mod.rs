@@ -41,7 +41,7 @@ mod working_copy;
 pub use allowed::Signatory;
 pub use authors::{Authorship, Changed};
 pub use commit::{CommitDraft, Edit, Person};
-pub use declared::Declared;
+pub use declared::{Declared, Known, Sought};
 pub use fault_injection::{FaultInjection, RemoteCall, RemoteFault};
 pub use history::{Ancestry, Brought, Logged};
 pub use keygen::Keygen;

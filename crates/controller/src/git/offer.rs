@@ -5,7 +5,7 @@ use super::authors::Changed;
 use super::commit::commit_id;
 use super::history::boundary;
 use super::repo::Remote;
-use super::{GitError, RefName, RemoteConfig, RemoteLimits, Store, declared, oid, tree};
+use super::{GitError, RefName, RemoteConfig, RemoteLimits, Sought, Store, declared, oid, tree};
 use crate::manifest::files::{Files, RepoPath};
 use crate::manifest::ids::{BlobId, CommitId};
 use crate::manifest::policy;
@@ -173,18 +173,13 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::offered`].
-    pub async fn merged(
-        &self,
-        branch: &CommitId,
-        head: &CommitId,
-        also: &BTreeSet<RepoPath>,
-    ) -> Result<MergeResult, GitError> {
-        let (branch, head, also) = (branch.clone(), head.clone(), also.clone());
+    pub async fn merged(&self, branch: &CommitId, head: &CommitId, sought: &Sought) -> Result<MergeResult, GitError> {
+        let (branch, head, sought) = (branch.clone(), head.clone(), sought.clone());
         self.on_cache(move |inner, repository| {
             let [ours, theirs] = [&branch, &head].map(|id| tree::root(repository, id));
             let base = base(repository, &branch, &head)?.map(|base| base.tree()).transpose().map_err(failed)?;
             let base = base.ok_or_else(|| GitError::Missing(format!("a commit that {head} shares with {branch}")))?;
-            let [base, ours, theirs] = narrowed(repository, [base, ours?, theirs?], &also, &inner.config.limits)?;
+            let [base, ours, theirs] = narrowed(repository, [base, ours?, theirs?], &sought, &inner.config.limits)?;
             let large = too_large(repository, &base, [&ours, &theirs])?;
             if !large.is_empty() {
                 return Ok(MergeResult::Conflict(large));
@@ -203,7 +198,7 @@ impl Store {
             }
             let id = index.write_tree_to(repository).map_err(failed)?;
             let merged = repository.find_tree(id).map_err(failed)?;
-            let declared = declared::read(repository, &merged, &also, None, &inner.config.limits)?;
+            let declared = declared::read(repository, &merged, &sought, None, &inner.config.limits)?;
             Ok(MergeResult::Tree(declared.map(|declared| declared.files).unwrap_or_default()))
         })
         .await
@@ -214,10 +209,10 @@ impl Store {
 fn narrowed<'r>(
     repository: &'r Repository,
     trees: [Tree<'r>; 3],
-    also: &BTreeSet<RepoPath>,
+    sought: &Sought,
     limits: &RemoteLimits,
 ) -> Result<[Tree<'r>; 3], GitError> {
-    let mut paths = also.clone();
+    let mut paths = sought.files.clone();
     paths.insert(policy::FILE.parse().expect("the name of the policy's file is a path"));
     for tree in &trees {
         paths.extend(declared::policy_of(repository, tree, limits)?.1);

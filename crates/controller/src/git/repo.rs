@@ -4,7 +4,7 @@ use super::fault_injection::{self, RemoteCall, RemoteFault};
 use super::http::Http;
 use super::local::Local;
 use super::ref_list::Asked;
-use super::remote::{RemoteConfig, RemoteLimits, RemoteUrl};
+use super::remote::{RemoteConfig, RemoteLimits, RemoteUrl, Timeouts};
 use super::ssh::Ssh;
 use super::transport::{self, Line, Operation};
 use super::{GitError, RefName, compact, oid, refs};
@@ -16,7 +16,7 @@ use git2::{
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::time::Instant;
 
@@ -39,7 +39,9 @@ pub(super) struct Inner {
     pub(super) remote: Remote,
     speaks_v2: AtomicBool,
     /// Damaged objects were found; the next fetch starts from an empty cache.
-    damaged: AtomicBool,
+    pub(super) damaged: AtomicBool,
+    /// The tip whose past was more than may be fetched.
+    pub(super) beyond: Mutex<Option<Oid>>,
     /// Held for writing while the cache is replaced.
     pub(super) cache: RwLock<()>,
     /// The commits of the branch that is fetched without its past, once they were needed.
@@ -89,6 +91,7 @@ impl Store {
             remote,
             speaks_v2: AtomicBool::new(false),
             damaged: AtomicBool::new(false),
+            beyond: Mutex::default(),
             cache: RwLock::new(()),
             past: OnceLock::new(),
         };
@@ -142,9 +145,21 @@ impl Store {
     /// `Away` also when a branch moved meanwhile so that the tip wanted was not sent; then nothing is remembered.
     /// `Corrupt` for a damaged pack, `Limit` for one too large, else as [`Self::ls_refs`].
     pub async fn fetch(&self, wants: &BTreeMap<RefName, CommitId>) -> Result<(), GitError> {
+        self.fetch_with(wants.clone(), self.inner.config.shallow.clone()).await
+    }
+
+    /// The same of one branch, without its past at first.
+    ///
+    /// # Errors
+    /// As [`Self::fetch`].
+    pub async fn fetch_tip(&self, name: &RefName, tip: &CommitId) -> Result<(), GitError> {
+        self.fetch_with([(name.clone(), tip.clone())].into(), Some(name.clone())).await
+    }
+
+    async fn fetch_with(&self, wants: BTreeMap<RefName, CommitId>, shallow: Option<RefName>) -> Result<(), GitError> {
         let fate = self.fate(RemoteCall::Fetch).await?;
-        let (inner, wants) = (Arc::clone(&self.inner), wants.clone());
-        self.inner.remote.blocking(move || inner.fetch(&wants)).await?;
+        let inner = Arc::clone(&self.inner);
+        self.inner.remote.blocking(move || inner.fetch(&wants, shallow.as_ref())).await?;
         if fate == RemoteFault::Lost { Err(fault_injection::away(&RemoteCall::Fetch)) } else { Ok(()) }
     }
 
@@ -238,7 +253,7 @@ impl Inner {
     }
 
     /// Replaces the cache by an empty one.
-    fn create(&self) -> Result<(), GitError> {
+    pub(super) fn create(&self) -> Result<(), GitError> {
         let doing = format!("make the cache {}", self.directory.display());
         match std::fs::remove_dir_all(&self.directory) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -258,7 +273,7 @@ impl Inner {
         init().map_err(|error| GitError::Cache { doing, source: Box::new(error) })
     }
 
-    fn fetch(&self, wants: &BTreeMap<RefName, CommitId>) -> Result<(), GitError> {
+    fn fetch(&self, wants: &BTreeMap<RefName, CommitId>, shallow: Option<&RefName>) -> Result<(), GitError> {
         if self.damaged.swap(false, Ordering::Relaxed) {
             let _alone = self.cache.write().unwrap_or_else(PoisonError::into_inner);
             self.create()?;
@@ -269,7 +284,7 @@ impl Inner {
         }
         let _shared = self.cache.read().unwrap_or_else(PoisonError::into_inner);
         let repository = self.repository()?;
-        let result = self.fetch_into(&repository, wants);
+        let result = self.fetch_into(&repository, wants, shallow);
         // A damaged pack that the server sent is not our damage.
         if matches!(result, Err(GitError::Corrupt { .. })) && !is_whole(&repository) {
             self.damaged.store(true, Ordering::Relaxed);
@@ -277,26 +292,38 @@ impl Inner {
         result
     }
 
-    fn fetch_into(&self, repository: &Repository, wants: &BTreeMap<RefName, CommitId>) -> Result<(), GitError> {
+    fn fetch_into(
+        &self,
+        repository: &Repository,
+        wants: &BTreeMap<RefName, CommitId>,
+        shallow: Option<&RefName>,
+    ) -> Result<(), GitError> {
         let odb = repository.odb().map_err(|error| GitError::local("open the cache", error))?;
         let absent = |name: &RefName| wants.get(name).is_some_and(|id| !odb.exists(oid(id.as_str())));
 
-        let shallow = self.config.shallow.as_ref().filter(|name| absent(name) && !has_tip(repository, name));
+        let new = shallow.filter(|name| absent(name) && !has_tip(repository, name));
         // A repository on the same machine is copied as it is.
-        if let (Remote::Server(line), Some(name)) = (&self.remote, shallow) {
+        if let (Remote::Server(line), Some(name)) = (&self.remote, new) {
             self.download(line, repository, &[name], 1)?;
             arrived(repository, name, &wants[name])?;
         }
         let rest: Vec<&RefName> = wants.keys().filter(|name| absent(name)).collect();
         match &self.remote {
             _ if rest.is_empty() => {}
-            Remote::Server(line) => match self.download(line, repository, &rest, 0) {
-                // Its past is more than may be fetched at once; its tip may not be.
-                Err(GitError::Limit { .. }) if rest.iter().all(|name| Some(*name) == self.config.shallow.as_ref()) => {
+            Remote::Server(line) => {
+                let started = Instant::now();
+                let brought = self.download(line, repository, &rest, 0);
+                let Timeouts { read, total, .. } = self.config.timeouts;
+                let is_slow = || started.elapsed() >= read.min(total);
+                let is_much =
+                    |error: &GitError| matches!(error, GitError::Limit { .. }) || (error.is_retriable() && is_slow());
+                // What lies behind it is more than may be fetched at once, or takes too long; the tip may not.
+                if brought.as_ref().is_err_and(is_much) && rest.iter().all(|name| Some(*name) == shallow) {
                     self.download(line, repository, &rest, 1)?;
+                } else {
+                    brought?;
                 }
-                done => done?,
-            },
+            }
             Remote::Local(local) => local.fetch(repository, rest.into_iter().map(|name| &wants[name]))?,
         }
         for (name, id) in wants {
@@ -367,7 +394,7 @@ fn is_whole(repository: &Repository) -> bool {
 }
 
 /// The name under which the cache keeps the tip of a branch.
-fn tip(name: &RefName) -> String {
+pub(super) fn tip(name: &RefName) -> String {
     format!("{TIPS}{name}{LEAF}")
 }
 

@@ -3,6 +3,7 @@
 use super::remote::RemoteLimits;
 use super::{GitError, Store, oid};
 use crate::manifest::files::{Entry, Files, MAX_PARTS, MAX_PATH, RepoPath, is_manifest};
+use crate::manifest::gathered::Extent;
 use crate::manifest::ids::{BlobId, CommitId};
 use crate::record::text::plain;
 use git2::{Odb, Repository, Tree, TreeEntry};
@@ -94,17 +95,28 @@ pub(super) fn read(
     Ok(walk.finish())
 }
 
-/// The same of what may be a manifest: other files are named alone. Besides, how many bytes were read.
+/// The same of what may be a manifest: other files are named alone.
 pub(super) fn read_manifests(
     repository: &Repository,
     tree: &Tree<'_>,
     at: &str,
     limits: &RemoteLimits,
-) -> Result<(Files, u64), GitError> {
-    let mut walk = Walk { manifests_only: true, ..Walk::new(repository, limits)? };
+) -> Result<Files, GitError> {
+    let mut walk = Walk { only: Only::Manifests, ..Walk::new(repository, limits)? };
     walk.visit(tree, at)?;
-    let bytes = walk.bytes;
-    Ok((walk.finish(), bytes))
+    Ok(walk.finish())
+}
+
+/// How large that is.
+pub(super) fn measure(
+    repository: &Repository,
+    tree: &Tree<'_>,
+    at: &str,
+    limits: &RemoteLimits,
+) -> Result<Extent, GitError> {
+    let mut walk = Walk { only: Only::Sizes, ..Walk::new(repository, limits)? };
+    walk.visit(tree, at)?;
+    Ok(walk.size)
 }
 
 /// One entry that was found at a path; none if it is a directory.
@@ -176,23 +188,31 @@ struct Walk<'r> {
     files: Files,
     /// Entries whose names a path cannot hold: the path to show them at, the name.
     odd: Vec<(String, String)>,
-    entries: usize,
-    bytes: u64,
-    /// Whether files that are no manifests by their names are left unread.
-    manifests_only: bool,
+    size: Extent,
+    only: Only,
+}
+
+/// What is looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Only {
+    All,
+    /// The content of what may be a manifest by its name.
+    Manifests,
+    /// The sizes of those.
+    Sizes,
 }
 
 impl<'r> Walk<'r> {
     fn new(repository: &'r Repository, limits: &'r RemoteLimits) -> Result<Self, GitError> {
         let odb = repository.odb().map_err(|error| GitError::local("open the cache", error))?;
         let (files, odd) = (Files::new(), Vec::new());
-        Ok(Self { repository, odb, limits, files, odd, entries: 0, bytes: 0, manifests_only: false })
+        Ok(Self { repository, odb, limits, files, odd, size: Extent::default(), only: Only::All })
     }
 
     /// Reads a tree; `at` is empty or ends with a slash.
     fn visit(&mut self, tree: &Tree<'_>, at: &str) -> Result<(), GitError> {
-        self.entries += tree.len();
-        if self.entries > self.limits.entries {
+        self.size.entries += tree.len();
+        if self.size.entries > self.limits.entries {
             return Err(limit("the number of entries in the tree", self.limits.entries));
         }
         check_names(tree, at)?;
@@ -216,13 +236,15 @@ impl<'r> Walk<'r> {
                 let tree = tree.map_err(|error| GitError::local(&format!("read the directory {path}"), error))?;
                 return self.visit(&tree, &format!("{path}/"));
             }
-            mode if is_file(mode) && self.manifests_only && !is_manifest(path.file_name()) => Entry::other(),
+            mode if is_file(mode) && self.only != Only::All && !is_manifest(path.file_name()) => Entry::other(),
             mode if is_file(mode) => self.file(entry, &path)?,
             SYMLINK => Entry::Symlink,
             SUBMODULE => Entry::Submodule,
             _ => return Err(GitError::BadTree { path: path.into(), why: "its mode is none that Git knows" }),
         };
-        self.files.insert(path, found);
+        if self.only != Only::Sizes {
+            self.files.insert(path, found);
+        }
         Ok(())
     }
 
@@ -233,9 +255,13 @@ impl<'r> Walk<'r> {
         if size > self.limits.blob_bytes {
             return Ok(Entry::TooLarge { size });
         }
-        self.bytes += size;
-        if self.bytes > self.limits.fetch_bytes {
+        self.size.manifests += 1;
+        self.size.bytes += size;
+        if self.size.bytes > self.limits.fetch_bytes {
             return Err(limit("the size of all files in bytes", self.limits.fetch_bytes));
+        }
+        if self.only == Only::Sizes {
+            return Ok(Entry::other());
         }
         let blob: BlobId = entry.id().to_string().parse().expect("40 hex digits, because libgit2 was built for SHA-1");
         let object = self.repository.find_blob(entry.id()).map_err(failed)?;

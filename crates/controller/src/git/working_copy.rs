@@ -90,7 +90,7 @@ impl WorkingCopy {
         let unknown = |_| GitError::Missing(format!("commit {tip} in a clone"));
         let place = self.place.as_ref().ok_or(()).map_err(unknown)?;
         let repository = Repository::open(&place.common).map_err(|error| GitError::commit(tip, error))?;
-        authors::authors(&repository, RemoteLimits::default().entries, tip, before)
+        authors::authors(&repository, None, RemoteLimits::default().entries, tip, before)
     }
 
     /// Asks the person's credential helpers (`credential.helper`, as Git itself does) who they are at `url`. A helper may

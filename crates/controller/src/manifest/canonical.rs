@@ -228,6 +228,12 @@ pub fn pods(target: &Object, config_maps: &BTreeMap<&str, &Object>) -> PodsDiges
     sha256(&Value::Object(all))[..16].parse().expect("SHA-256 has 64 hex digits")
 }
 
+/// The digest where nothing has pods.
+#[must_use]
+pub fn no_pods() -> PodsDigest {
+    sha256(&Value::Null)[..16].parse().expect("SHA-256 has 64 hex digits")
+}
+
 /// The content of a ConfigMap: its labels and annotations reach no pod.
 fn content(config_map: &Object) -> Value {
     let value = without_nulls(config_map.value());

@@ -10,10 +10,12 @@ mod fields;
 mod ingress;
 mod jobs;
 mod measured;
+mod none;
 mod phases;
 mod pods;
 mod primary;
 pub mod reach;
+mod rights;
 mod route;
 mod scale;
 mod service;
@@ -128,7 +130,12 @@ fn meaning(case: &Case<'_>, policy: Option<&Policy>, findings: &mut Findings) {
     findings.errors.extend(jobs::check(case));
     findings.errors.extend(case.items.values().flat_map(protected));
     reach::check(case, policy, findings);
+    findings.errors.extend(rights::check(case));
     let kind = case.spec.target.kind;
+    if kind == TargetKind::None {
+        findings.errors.extend(none::check(case));
+        return;
+    }
     let target = match case.require("/spec/target/name", kind.kind(), &case.spec.target.name) {
         Ok(target) => target,
         Err(missing) => {
@@ -143,6 +150,7 @@ fn meaning(case: &Case<'_>, policy: Option<&Policy>, findings: &mut Findings) {
         TargetKind::Service => service::check(case, target, findings),
         TargetKind::StatefulSet => findings.errors.extend(stateful::check(case, target)),
         TargetKind::DaemonSet => findings.errors.extend(daemon::check(case)),
+        TargetKind::None => {}
     }
     if kind != TargetKind::Service {
         findings.errors.extend(pods::ports(case, target));

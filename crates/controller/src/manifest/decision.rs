@@ -5,7 +5,7 @@
 use super::diagnostic::{Code, Diagnostic, quoted};
 use super::files::RepoPath;
 use super::ids::{Namespace, RolloutId, RunId, SetId, StepName};
-use super::object::{Kind, ObjectRef};
+use super::object::ObjectRef;
 use super::yaml::{self, Dialect, is_invisible};
 use super::{raw, schema};
 use std::collections::BTreeSet;
@@ -39,6 +39,8 @@ pub enum DecisionAction {
     Skip {
         /// The step that the run stood on when it was decided.
         step: StepName,
+        /// Whether it is about all steps from there to the promotion.
+        through: Through,
     },
     /// Bars entry to the next step.
     Hold,
@@ -63,6 +65,18 @@ pub enum DecisionAction {
         successor: Option<SetId>,
     },
 }
+
+/// How far a skip reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Through {
+    /// That step alone.
+    Step,
+    /// All steps, the promotion's bake too.
+    Promotion,
+}
+
+/// The word by which a skip reaches that far.
+const PROMOTION: &str = "promotion";
 
 impl DecisionAction {
     /// The word for it, as files spell it.
@@ -156,8 +170,12 @@ fn action_of(spec: raw::DecisionSpec, namespace: &Namespace) -> Result<DecisionA
     };
     let lacks = |found, expected| mistake("/spec/action", Code::Schema, found, expected);
     let surplus = |pointer, found, expected| mistake(pointer, Code::UnknownField, found, expected);
-    if through.is_some() && action != raw::Action::Approve {
-        return Err(surplus("/spec/through", "only an approval reaches through steps", "no field through"));
+    if through.is_some() && !matches!(action, raw::Action::Approve | raw::Action::Skip) {
+        return Err(surplus("/spec/through", "only an approval or a skip reaches through steps", "no field through"));
+    }
+    if action == raw::Action::Skip && through.as_ref().is_some_and(|through| through.as_str() != PROMOTION) {
+        let found = "a skip reaches through its own step, or through all";
+        return Err(mistake("/spec/through", Code::Schema, found, "promotion, or no field through"));
     }
     if step.is_some() && action != raw::Action::Skip {
         return Err(surplus("/spec/step", "only a skip is about the soak of a step", "no field step"));
@@ -178,7 +196,8 @@ fn action_of(spec: raw::DecisionSpec, namespace: &Namespace) -> Result<DecisionA
         }
         raw::Action::Skip => {
             let which = lacks("nothing says which step's soak ends", "step: the step that the run stands on");
-            DecisionAction::Skip { step: step.ok_or(which)? }
+            let through = if through.is_some() { Through::Promotion } else { Through::Step };
+            DecisionAction::Skip { step: step.ok_or(which)?, through }
         }
         raw::Action::Adopt => {
             let what = lacks("nothing says what is adopted", "live: the 40 hex digits that `tidegate adopt` writes");
@@ -200,7 +219,7 @@ fn action_of(spec: raw::DecisionSpec, namespace: &Namespace) -> Result<DecisionA
 /// The objects of a list, which is in order: so that there is one text for each, in which people find what they look for.
 fn objects_of(listed: Vec<raw::Named>, namespace: &Namespace) -> Result<BTreeSet<ObjectRef>, Mistake> {
     let mut objects = BTreeSet::new();
-    let mut last: Option<(&'static str, String)> = None;
+    let mut last: Option<(String, String)> = None;
     for (n, raw::Named { kind, name }) in listed.into_iter().enumerate() {
         let mistake = |found: String, expected| Mistake {
             pointer: format!("/spec/objects/{n}"),
@@ -208,10 +227,10 @@ fn objects_of(listed: Vec<raw::Named>, namespace: &Namespace) -> Result<BTreeSet
             found,
             expected,
         };
-        if !Kind::MANIFEST.contains(&kind) {
+        if !kind.is_of_sets() {
             return Err(mistake(format!("no rollout has a {kind}"), "a kind that manifests may have"));
         }
-        let key = (kind.as_str(), name.to_string());
+        let key = (kind.text(), name.to_string());
         if last.as_ref() == Some(&key) {
             return Err(mistake(format!("{kind} {name} is listed twice"), "each object once"));
         }
@@ -229,7 +248,7 @@ fn objects_of(listed: Vec<raw::Named>, namespace: &Namespace) -> Result<BTreeSet
 #[must_use]
 pub fn listed(objects: &BTreeSet<ObjectRef>) -> Vec<&ObjectRef> {
     let mut listed: Vec<&ObjectRef> = objects.iter().collect();
-    listed.sort_by_key(|object| (object.kind.as_str(), &object.name));
+    listed.sort_by_cached_key(|object| (object.kind.text(), object.name.clone()));
     listed
 }
 
@@ -263,8 +282,11 @@ pub fn print(decision: &Decision, n: Option<u32>) -> (RepoPath, String) {
     if let DecisionAction::Approve { through } = action {
         let _ = writeln!(text, "  through: \"{through}\"");
     }
-    if let DecisionAction::Skip { step } = action {
+    if let DecisionAction::Skip { step, through } = action {
         let _ = writeln!(text, "  step: \"{step}\"");
+        if *through == Through::Promotion {
+            let _ = writeln!(text, "  through: {PROMOTION}");
+        }
     }
     if let DecisionAction::Adopt { live } = action {
         let _ = writeln!(text, "  live: \"{live}\"");
@@ -272,7 +294,7 @@ pub fn print(decision: &Decision, n: Option<u32>) -> (RepoPath, String) {
     if let DecisionAction::Delete { objects, successor } = action {
         text.push_str("  objects:\n");
         for ObjectRef { kind, namespace: _, name } in listed(objects) {
-            let _ = writeln!(text, "  - {{kind: {kind}, name: \"{name}\"}}");
+            let _ = writeln!(text, "  - {{kind: {}, name: \"{name}\"}}", kind.text());
         }
         let _ = successor.iter().try_for_each(|successor| writeln!(text, "  successor: \"{successor}\""));
     }
@@ -287,7 +309,8 @@ pub fn print(decision: &Decision, n: Option<u32>) -> (RepoPath, String) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Code, Decision, DecisionAction, Kind, ObjectRef, parse, print};
+    use super::{Code, Decision, DecisionAction, ObjectRef, parse, print};
+    use crate::manifest::object::Kind;
 
     fn decision(action: DecisionAction) -> Decision {
         Decision {
@@ -308,7 +331,8 @@ mod tests {
         for action in [
             DecisionAction::Approve { through },
             DecisionAction::Deny,
-            DecisionAction::Skip { step: "tenth".parse().unwrap() },
+            DecisionAction::Skip { step: "tenth".parse().unwrap(), through: super::Through::Step },
+            DecisionAction::Skip { step: "tenth".parse().unwrap(), through: super::Through::Promotion },
             DecisionAction::Hold,
             DecisionAction::Resume,
             DecisionAction::Abort,
@@ -320,6 +344,8 @@ mod tests {
                     object(Kind::Service, "old"),
                     object(Kind::ConfigMap, "on"),
                     object(Kind::ConfigMap, "old.settings"),
+                    object("ServiceMonitor.monitoring.coreos.com/v1".parse().unwrap(), "old"),
+                    object("PersistentVolumeClaim.v1".parse().unwrap(), "data"),
                 ]
                 .into(),
                 successor: None,

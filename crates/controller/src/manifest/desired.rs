@@ -10,6 +10,7 @@ use super::ids::{
 };
 pub use super::measure::Bound;
 use super::object::{Kind, Object, ObjectRef};
+use super::other::Other;
 pub use super::rolling::RollingUpdate;
 pub use super::router::{By, Router, Spelling, Traffic, UnitKind};
 pub use super::tracked::Track;
@@ -75,6 +76,9 @@ pub struct Plan {
     /// How much of a soak pods that have served may not be ready, again and again, in percent.
     #[serde(default = "usual_max_unready", skip_serializing_if = "is_usual_max_unready")]
     pub max_unready: Percent,
+    /// What becomes of a run while stable serves nobody.
+    #[serde(default, skip_serializing_if = "OnStableDown::is_wait")]
+    pub on_stable_down: OnStableDown,
     /// At what pace the target's own units are moved.
     #[serde(default, skip_serializing_if = "RollingUpdate::is_usual")]
     pub rolling_update: RollingUpdate,
@@ -97,6 +101,23 @@ pub fn usual_max_unready() -> Percent {
 
 fn is_usual_max_unready(percent: &Percent) -> bool {
     *percent == usual_max_unready()
+}
+
+/// What becomes of a run while stable has no ready pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum OnStableDown {
+    /// Its steps take as long as ever; people are told, and with which word they can hurry it.
+    #[default]
+    Wait,
+    /// It goes on without its soaks: each step is left once what it exposes is ready and its checks are good. Gates hold.
+    Promote,
+}
+
+impl OnStableDown {
+    fn is_wait(&self) -> bool {
+        *self == Self::Wait
+    }
 }
 
 /// What is rolled out.
@@ -125,13 +146,17 @@ pub enum TargetKind {
     StatefulSet,
     /// `apps/v1` DaemonSet: its own pods are moved to the new version, node by node, a share of them in each phase.
     DaemonSet,
+    /// Nothing: other objects alone, which are applied once the promotion's gates are open. Files say `target: none`.
+    #[schemars(skip)]
+    None,
 }
 
 impl TargetKind {
-    /// The kind of object.
+    /// The kind of object. Of nothing it is one of which there are no objects.
     #[must_use]
     pub fn kind(self) -> Kind {
         match self {
+            Self::None => Kind::Other(Other::NOTHING),
             Self::Deployment => Kind::Deployment,
             Self::Service => Kind::Service,
             Self::StatefulSet => Kind::StatefulSet,
@@ -143,7 +168,7 @@ impl TargetKind {
     #[must_use]
     pub fn own_router(self) -> Option<Router> {
         match self {
-            Self::Deployment | Self::Service => None,
+            Self::Deployment | Self::Service | Self::None => None,
             Self::StatefulSet => Some(Router::Units(UnitKind::StatefulSet)),
             Self::DaemonSet => Some(Router::Units(UnitKind::DaemonSet)),
         }

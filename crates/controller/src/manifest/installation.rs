@@ -21,6 +21,8 @@ use super::diagnostic::{Code, Diagnostic};
 use super::files::RepoPath;
 use super::ids::{ClusterName, InstanceName, Namespace, ProviderName};
 use super::object::Kind;
+use super::other::{GroupKind, Other};
+use super::set::refused::is_never;
 use super::team::Teams;
 use super::yaml::{self, Dialect};
 use super::{raw, schema};
@@ -130,6 +132,7 @@ pub enum ClusterConfig {
 pub struct Caps {
     namespaces: BTreeSet<Namespace>,
     kinds: BTreeSet<Kind>,
+    others: BTreeSet<GroupKind>,
     teams: Teams,
 }
 
@@ -137,7 +140,13 @@ impl Caps {
     /// Caps with these namespaces and kinds; none given allows all.
     #[must_use]
     pub fn new(namespaces: BTreeSet<Namespace>, kinds: BTreeSet<Kind>) -> Self {
-        Self { namespaces, kinds, teams: Teams::Any }
+        Self { namespaces, kinds, others: BTreeSet::new(), teams: Teams::Any }
+    }
+
+    /// The same where sets may hold these kinds, too, which are known by their names alone.
+    #[must_use]
+    pub fn beside(self, others: BTreeSet<GroupKind>) -> Self {
+        Self { others, ..self }
     }
 
     /// The same where policies may name these teams.
@@ -161,7 +170,24 @@ impl Caps {
     /// Whether sets, or what stands before steps, may be of that kind.
     #[must_use]
     pub fn allows_kind(&self, kind: Kind) -> bool {
+        if let Kind::Other(other) = kind {
+            return self.allows_other(&other.into());
+        }
         self.kinds.is_empty() || self.kinds.contains(&kind)
+    }
+
+    /// Whether sets may be of a kind that is known by its names alone.
+    #[must_use]
+    pub fn allows_other(&self, kind: &GroupKind) -> bool {
+        self.others().contains(kind)
+    }
+
+    /// The kinds that are known by their names alone, and may stand in sets: those that are named, and the usual ones unless the others are
+    /// limited.
+    #[must_use]
+    pub fn others(&self) -> BTreeSet<GroupKind> {
+        let usual = Other::usual().map(GroupKind::from).filter(|_| self.kinds.is_empty());
+        self.others.iter().cloned().chain(usual).collect()
     }
 
     /// The kinds that are read in the namespaces: those that may be written, and what is read in any case.
@@ -193,10 +219,7 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
         found.push(parsed.source.at(mark, code, what, expected));
     };
     let reached = reached(clusters, &mut at);
-    if let Some(kind) = caps.kinds.iter().find(|kind| !Kind::MANIFEST.contains(kind) && **kind != Kind::Job) {
-        let what = format!("objects of kind {kind} are never managed");
-        at("/spec/caps/kinds", Code::KindNotAllowed, &what, "kinds that may stand in a set, or Job");
-    }
+    let (kinds, others) = told_apart(caps.kinds, &mut at);
     let url = match git_url(&repository.url) {
         Ok(url) => url,
         Err(why) => {
@@ -221,7 +244,7 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
     }
     let signing = signing.map(|raw::Signing { key_file, trusted }| Signing { key_file: key_file.into(), trusted });
     let repository = followed(repository, url, ssh, forge);
-    let caps = Caps::new(caps.namespaces, caps.kinds).with(Teams::on(repository.forge.as_ref()));
+    let caps = Caps::new(caps.namespaces, kinds).beside(others).with(Teams::on(repository.forge.as_ref()));
     Ok(Installation {
         instance,
         repository,
@@ -248,6 +271,31 @@ fn followed(raw: raw::Repository, url: Url, ssh: Option<SshFiles>, forge: Option
         pinned: raw.forge.repository_id,
         feedback: raw.forge.feedback,
     }
+}
+
+/// Of kinds by their names those that tidegate knows, and the others.
+fn told_apart(
+    names: BTreeSet<GroupKind>,
+    wrong: &mut impl FnMut(&str, Code, &str, &str),
+) -> (BTreeSet<Kind>, BTreeSet<GroupKind>) {
+    const OF_THE_CORE: [&str; 3] = ["LimitRange", "PersistentVolumeClaim", "ResourceQuota"];
+    let (mut kinds, mut others) = (BTreeSet::new(), BTreeSet::new());
+    for name in names {
+        match Kind::named(&name) {
+            Some(known) if known.is_of_sets() || known == Kind::Job => drop(kinds.insert(known)),
+            None if is_never(&name) => {
+                let what = format!("objects of kind {name} are never managed");
+                wrong("/spec/caps/kinds", Code::KindNotAllowed, &what, "kinds whose objects have a namespace");
+            }
+            None if !name.group().is_empty() || OF_THE_CORE.contains(&name.kind()) => drop(others.insert(name)),
+            Some(_) | None => {
+                let what = format!("objects of kind {name} are never managed");
+                let expected = "kinds that may stand in a set, Job, or GROUP/KIND of any other";
+                wrong("/spec/caps/kinds", Code::KindNotAllowed, &what, expected);
+            }
+        }
+    }
+    (kinds, others)
 }
 
 /// The clusters that can be reached; `wrong` is told of the others.

@@ -83,7 +83,9 @@ fn one(files: &Files, rollout_file: &RepoPath, file: &RepoPath, namespace: &Name
         None => return Err(missing(path.as_str())),
     };
     let only = SetFiles::from([(file.clone(), (blob, bytes))]);
-    let (items, found) = set::read_kinds(&only, rollout_file.parent().as_ref(), namespace, &[Kind::Job]);
+    let others = &|_: &_| Err("what stands before a step is a Job".to_owned());
+    let kinds = set::Kinds { known: &[Kind::Job], others };
+    let (items, found) = set::read_kinds(&only, rollout_file.parent().as_ref(), namespace, &kinds);
     if !found.is_empty() {
         return Err(Wrong::Content(found));
     }

@@ -37,6 +37,17 @@ impl Schema {
         TABLE.kinds.iter().find(|schema| schema.api_version == api_version && schema.kind == kind)
     }
 
+    /// A kind of which nothing is known but that its objects have metadata.
+    #[must_use]
+    pub fn open(api_version: &'static str, kind: &'static str, custom: bool) -> Self {
+        let like = Self::of("v1", "ConfigMap").and_then(|schema| schema.root().map.clone()).unwrap_or_default();
+        let common = ["apiVersion", "kind", "metadata"];
+        let fields = like.fields.into_iter().filter(|(name, _)| common.contains(name)).collect();
+        let map = Map { fields, item: Some(Of::Any), atomic: false };
+        let root = Of::Type(Arc::new(Type { map: Some(map), ..Type::default() }));
+        Self { api_version, kind, root, custom }
+    }
+
     /// Group and version, as manifests spell them.
     #[must_use]
     pub fn api_version(&self) -> &'static str {

@@ -10,17 +10,18 @@ mod roots;
 mod router;
 
 use super::check::{self, Case, Copies, Findings, is_protected};
-use super::desired::{Check, OnFailure, Plan, Promotion, Rollout, Suspend, Target, Traffic};
+use super::desired::{Check, OnFailure, Plan, Promotion, Rollout, Suspend, Target, TargetKind, Traffic};
 use super::diagnostic::{Code, Diagnostic, MOST};
 use super::duration::Span;
 use super::expand;
 use super::files::{Entry, Files, RepoPath};
-use super::ids::{BlobId, ClusterName, Namespace, RolloutId};
+use super::ids::{BlobId, ClusterName, Namespace, RolloutId, TenantName};
 use super::installation::Caps;
 use super::job::{self, Jobs};
 use super::object::{Kind, ObjectRef};
-use super::policy::{self, Policy};
-use super::set::{self, Item, Items, SetFiles};
+use super::other::GroupKind;
+use super::policy::{self, Policy, Tenant};
+use super::set::{self, Item, Items, Kinds, SetFiles};
 use super::tracked::Track;
 use super::yaml::{self, Dialect, Node, Parsed};
 use super::{raw, schema};
@@ -91,7 +92,25 @@ impl Loaded {
 /// Whether a file declares a rollout, by its name.
 #[must_use]
 pub fn is_rollout_file(path: &RepoPath) -> bool {
-    path.file_name() == "rollout.yaml" || path.file_name().ends_with(".rollout.yaml")
+    is_rollout_name(path.file_name())
+}
+
+/// The same of a name alone.
+#[must_use]
+pub fn is_rollout_name(name: &str) -> bool {
+    name == "rollout.yaml" || name.ends_with(".rollout.yaml")
+}
+
+/// The rollouts that files declare, as far as they tell their names, whatever else is wrong with them.
+#[must_use]
+pub fn declared(files: &Files) -> BTreeSet<RolloutId> {
+    let contents = files.iter().filter(|(path, _)| is_rollout_file(path)).filter_map(|(path, entry)| match entry {
+        Entry::File { bytes, .. } => Some(yaml::parse(path, bytes, Dialect::Own)),
+        Entry::TooLarge { .. } | Entry::BadName { .. } | Entry::Symlink | Entry::Submodule | Entry::Unread { .. } => {
+            None
+        }
+    });
+    contents.filter_map(|parsed| parsed.documents.first().and_then(identity)).collect()
 }
 
 /// Reads everything.
@@ -262,7 +281,10 @@ impl Judged {
         root: &Node,
     ) -> (Findings, SetFiles) {
         let listed = set::list(files, &self.path, &raw.spec.manifests);
-        let (items, found) = set::read(&listed.files, self.path.parent().as_ref(), &self.id.namespace);
+        let tenant = policy.and_then(|policy| policy.tenant_of(&self.path));
+        let others = |kind: &GroupKind| allowed(kind, caps, tenant);
+        let kinds = Kinds { known: Kind::MANIFEST, others: &others };
+        let (items, found) = set::read_kinds(&listed.files, self.path.parent().as_ref(), &self.id.namespace, &kinds);
         let case = Case {
             source: &draft.parsed.source,
             root,
@@ -282,7 +304,7 @@ impl Judged {
         );
         findings.errors.extend(jobs.wrong.iter().cloned());
         let all = items.values().chain(jobs.items.values());
-        findings.errors.extend(all.filter_map(|item| capped(item, caps)));
+        findings.errors.extend(all.filter_map(|item| capped(item, caps, tenant)));
         if raw.spec.target.track != Track::default() && !caps.allows_kind(Kind::ConfigMap) {
             let found =
                 "this installation manages no objects of kind ConfigMap, and each copy of what is tracked has one";
@@ -297,8 +319,7 @@ impl Judged {
         self.target = case.target().map(|item| item.object.reference().clone());
         self.route = route(&self.id, &raw.spec);
         self.copies = check::copies(&case);
-        if let Some((policy, (name, tenant))) = policy.and_then(|policy| Some((policy, policy.tenant_of(&self.path)?)))
-        {
+        if let (Some(policy), Some((name, tenant))) = (policy, tenant) {
             findings.errors.extend(hostnames::check(&items, policy, name, tenant));
             findings.errors.extend(roots::check(&items, name, tenant));
             self.roots = roots::own(&items, tenant);
@@ -309,7 +330,11 @@ impl Judged {
 
     /// The rollout, if it has a cluster, a target and at most one router.
     fn finished(&self, draft: &Draft, raw: &raw::Rollout, files: SetFiles, jobs: &Jobs) -> Option<Rollout> {
-        let target = self.items.get(self.target.as_ref()?)?;
+        let target = if raw.spec.target.kind == TargetKind::None {
+            None
+        } else {
+            Some(&self.items.get(self.target.as_ref()?)?.object)
+        };
         Some(Rollout {
             id: self.id.clone(),
             path: draft.path.clone(),
@@ -318,7 +343,7 @@ impl Judged {
             plan: plan(&raw.spec, jobs)?,
             rollback_window: raw.spec.rollback.window,
             suspend: if raw.spec.suspend { Suspend::Yes } else { Suspend::No },
-            set: Arc::new(set::assemble(files, &self.items, &target.object)),
+            set: Arc::new(set::assemble(files, &self.items, target)),
         })
     }
 }
@@ -328,12 +353,30 @@ fn no_policy(path: &RepoPath) -> Diagnostic {
     Diagnostic::of_file(path, Code::PolicyInvalid, "there is no policy that could permit this rollout", expected)
 }
 
-fn capped(item: &Item, caps: &Caps) -> Option<Diagnostic> {
+fn capped(item: &Item, caps: &Caps, tenant: Option<(&TenantName, &Tenant)>) -> Option<Diagnostic> {
     let kind = item.object.reference().kind;
-    (!caps.allows_kind(kind)).then(|| {
+    if !caps.allows_kind(kind) {
         let found = format!("this installation manages no objects of kind {kind}");
-        item.error("/kind", Code::NotPermitted, found, "kinds that its caps allow")
-    })
+        return Some(item.error("/kind", Code::NotPermitted, found, "kinds that its caps allow"));
+    }
+    let (name, _) = tenant.filter(|(_, tenant)| !tenant.allows_kind(kind))?;
+    let found = format!("tenant {name} may have no objects of kind {kind}");
+    Some(item.error("/kind", Code::NotPermitted, found, format!("kinds of tenants.{name}.kinds in {}", policy::FILE)))
+}
+
+/// Whether a kind that is known by its names alone may stand in a tenant's sets, or who has to allow it.
+fn allowed(kind: &GroupKind, caps: &Caps, tenant: Option<(&TenantName, &Tenant)>) -> Result<(), String> {
+    if !caps.allows_other(kind) {
+        return Err(format!(
+            "operations allows it by caps.kinds: [{kind}] in the Installation, which the chart writes by extraKinds (docs/files.md)"
+        ));
+    }
+    match tenant.filter(|(_, tenant)| !tenant.allows_other(kind)) {
+        Some((name, _)) => {
+            Err(format!("operations allows it to the tenant by tenants.{name}.kinds in {}", policy::FILE))
+        }
+        None => Ok(()),
+    }
 }
 
 /// What forbids this file to declare that rollout: tenant, namespace, caps.
@@ -394,6 +437,7 @@ fn plan(spec: &raw::RolloutSpec, jobs: &Jobs) -> Option<Plan> {
         on_failure: OnFailure { revert: spec.on_failure.revert },
         progress_deadline: spec.progress_deadline,
         max_unready: spec.max_unready,
+        on_stable_down: spec.on_stable_down,
         rolling_update: spec.rolling_update.unwrap_or_default(),
         checks: known,
         hooks: spec.hooks.clone(),

@@ -30,6 +30,7 @@ pub mod load;
 pub mod measure;
 pub mod object;
 pub mod oid;
+pub mod other;
 pub mod policy;
 pub mod promql;
 pub mod proof;

@@ -1,10 +1,12 @@
 //! Kubernetes objects as plain values, and the closed list of kinds that tidegate reads or writes.
 
-use super::ids::{Namespace, ObjectName};
+use super::ids::{InvalidId, Namespace, ObjectName};
+use super::other::{GroupKind, Other};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fmt;
+use std::str::FromStr;
 
 /// The prefix of every annotation and label that is ours.
 pub const DOMAIN: &str = "tidegate.io";
@@ -57,42 +59,50 @@ const PLAIN: Facts = Facts { origin: Origin::BuiltIn, mappings: &[], pods: None,
 
 macro_rules! kinds {
     ($($name:ident: $text:literal, $api:literal, $plural:literal, $facts:expr;)*) => {
-        /// The kinds that tidegate knows. Those of [`Kind::MANIFEST`] may stand in a set; the others are only read.
+        /// The kinds that tidegate knows, and those of which it knows the names alone. Those of [`Kind::MANIFEST`] may stand in a set, and
+        /// so may others where operations allows them; the rest is only read.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+        #[serde(try_from = "String", into = "String")]
+        #[schemars(with = "String", extend("format" = "object-kind"))]
         pub enum Kind {
             $(
                 #[doc = concat!("`", $api, "` ", $text)]
-                #[serde(rename = $text)]
                 $name,
             )*
+            /// Another one.
+            Other(Other),
         }
 
         impl Kind {
-            /// Every kind.
+            /// Every kind that tidegate knows.
             pub const ALL: &'static [Self] = &[$(Self::$name),*];
 
             /// The kind as manifests spell it.
             #[must_use]
             pub fn as_str(self) -> &'static str {
-                match self { $(Self::$name => $text,)* }
+                match self { $(Self::$name => $text,)* Self::Other(other) => other.kind() }
             }
 
             /// Group and version, as manifests spell them.
             #[must_use]
             pub fn api_version(self) -> &'static str {
-                match self { $(Self::$name => $api,)* }
+                match self { $(Self::$name => $api,)* Self::Other(other) => other.api_version() }
             }
 
             /// The resource's name in request paths.
             #[must_use]
             pub fn plural(self) -> &'static str {
-                match self { $(Self::$name => $plural,)* }
+                match self { $(Self::$name => $plural,)* Self::Other(other) => other.plural() }
             }
 
             /// What else has to be known of it.
             #[must_use]
             pub fn facts(self) -> Facts {
-                match self { $(Self::$name => $facts,)* }
+                match self {
+                    $(Self::$name => $facts,)*
+                    Self::Other(other) if other.is_built_in() => PLAIN,
+                    Self::Other(_) => Facts { origin: Origin::Custom, ..PLAIN },
+                }
             }
         }
     };
@@ -213,6 +223,7 @@ impl Kind {
     pub const MANIFEST: &'static [Self] = &[
         Self::ConfigMap,
         Self::ServiceAccount,
+        Self::NetworkPolicy,
         Self::Deployment,
         Self::StatefulSet,
         Self::DaemonSet,
@@ -260,6 +271,77 @@ impl Kind {
     #[must_use]
     pub fn find(api_version: &str, kind: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|k| k.as_str() == kind && k.api_version() == api_version)
+    }
+
+    /// Whether its names are all that is known of it.
+    #[must_use]
+    pub fn is_other(self) -> bool {
+        matches!(self, Self::Other(_))
+    }
+
+    /// The API group; empty for the core.
+    #[must_use]
+    pub fn group(self) -> &'static str {
+        self.api_version().split_once('/').map_or("", |(group, _)| group)
+    }
+
+    /// The kind that tidegate knows by that name, which may leave out the group; `None` where it is known by its names alone.
+    #[must_use]
+    pub fn named(name: &GroupKind) -> Option<Self> {
+        let is =
+            |kind: &Self| kind.as_str() == name.kind() && (name.group().is_empty() || name.group() == kind.group());
+        Self::ALL.iter().copied().find(is)
+    }
+
+    /// Whether its objects may stand in a set, where operations allows them.
+    #[must_use]
+    pub fn is_of_sets(self) -> bool {
+        self.is_other() || Self::MANIFEST.contains(&self)
+    }
+
+    /// Whether the deletion of an object may take data along: of a claim it does, and of a kind that operations has named nobody knows.
+    #[must_use]
+    pub fn may_hold_data(self) -> bool {
+        let Self::Other(other) = self else { return false };
+        other.kind() == "PersistentVolumeClaim" || Other::usual().all(|usual| usual != other)
+    }
+
+    /// What tells it from all others, for files: its kind, and of others `KIND.VERSION` or `KIND.GROUP/VERSION`.
+    #[must_use]
+    pub fn text(self) -> String {
+        if let Self::Other(other) = self {
+            return format!("{}.{}", other.kind(), other.api_version());
+        }
+        self.as_str().to_owned()
+    }
+}
+
+impl FromStr for Kind {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        let known = || Self::ALL.iter().copied().find(|kind| kind.as_str() == text);
+        let other =
+            || text.split_once('.').and_then(|(kind, api_version)| Other::named(api_version, kind)).map(Self::Other);
+        known().or_else(other).ok_or_else(|| InvalidId {
+            what: "kind",
+            found: text.chars().take(80).collect(),
+            rule: "such as Deployment, or KIND.GROUP/VERSION as in ServiceMonitor.monitoring.coreos.com/v1",
+        })
+    }
+}
+
+impl TryFrom<String> for Kind {
+    type Error = InvalidId;
+
+    fn try_from(text: String) -> Result<Self, InvalidId> {
+        text.parse()
+    }
+}
+
+impl From<Kind> for String {
+    fn from(kind: Kind) -> Self {
+        kind.text()
     }
 }
 

@@ -5,6 +5,8 @@ use super::diagnostic::{Code, Diagnostic, Mark, quoted};
 use super::duration::Span;
 use super::files::RepoPath;
 use super::ids::{ClusterName, Hostname, Namespace, ScheduleName, TenantName};
+use super::object::Kind;
+use super::other::GroupKind;
 use super::proof::{ApprovalRule, By};
 use super::raw::{Floors, Permission, Trust};
 use super::team::{Approver, Team, Teams};
@@ -41,6 +43,8 @@ pub struct Tenant {
     pub cluster: ClusterName,
     /// The hosts that its rollouts may take for themselves; no other tenant has one of them.
     pub hosts: BTreeSet<Hostname>,
+    /// The kinds that its sets may hold.
+    pub kinds: BTreeSet<GroupKind>,
     /// Who may decide. Empty: whoever can merge on the Git host.
     pub approvers: BTreeSet<Approver>,
     /// How many of them have to approve.
@@ -54,6 +58,22 @@ pub struct Tenant {
 }
 
 impl Tenant {
+    /// Whether its sets may hold objects of a kind, as far as it is the tenant's list that says so.
+    #[must_use]
+    pub fn allows_kind(&self, kind: Kind) -> bool {
+        if let Kind::Other(other) = kind {
+            return self.allows_other(&other.into());
+        }
+        let mut known = self.kinds.iter().filter_map(Kind::named).peekable();
+        known.peek().is_none() || known.any(|one| one == kind)
+    }
+
+    /// The same of a kind that is known by its names alone.
+    #[must_use]
+    pub fn allows_other(&self, kind: &GroupKind) -> bool {
+        self.kinds.iter().all(|one| Kind::named(one).is_some()) || self.kinds.contains(kind)
+    }
+
     /// What proves a word, on a Git host with reviews as it is; none where whoever may write may decide.
     #[must_use]
     pub fn rule(&self) -> Option<ApprovalRule> {
@@ -139,12 +159,14 @@ pub fn parse_under(path: &RepoPath, bytes: &[u8], teams: &Teams) -> Result<Polic
     }
     let raw::PolicySpec { tenants, windows, freezes, limits } = raw.spec;
     let tenant = |tenant: raw::Tenant| {
-        let raw::Tenant { path, namespaces, clusters, hosts, approvers, approvals, trust, floors, allow } = tenant;
+        let raw::Tenant { path, namespaces, clusters, hosts, kinds, approvers, approvals, trust, floors, allow } =
+            tenant;
         clusters.into_iter().next().map(|cluster| Tenant {
             path,
             namespaces,
             cluster,
             hosts,
+            kinds,
             approvers,
             approvals,
             trust,

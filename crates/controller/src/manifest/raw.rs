@@ -6,12 +6,13 @@
 mod decision;
 mod delegated;
 mod installation;
+mod none;
 mod policy;
 mod traefik;
 
 use super::desired::{
-    Approval, Bound, HeaderValue, Layout, OnAway, OnNoData, Preview, Revert, RollingUpdate, SessionAffinity,
-    TargetKind, Track, WebhookCall, usual_max_unready,
+    Approval, Bound, HeaderValue, Layout, OnAway, OnNoData, OnStableDown, Preview, Revert, RollingUpdate,
+    SessionAffinity, TargetKind, Track, WebhookCall, usual_max_unready,
 };
 use super::duration::Span;
 use super::files::RepoPath;
@@ -24,6 +25,7 @@ pub use installation::{
     App, Caps, Cluster, Feedback, Forge, ForgeKind, InCluster, InstallationSpec, Projection, Prometheus, Provider,
     Repository, Signing, Ssh, Webhook,
 };
+pub(super) use none::check as check_target;
 pub use policy::{Floors, Freeze, ImageName, Limits, Permission, PolicySpec, Schedule, Tenant, Trust};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -145,6 +147,9 @@ pub struct RolloutSpec {
     /// out; it may last for `progressDeadline`. None of them counts as soak.
     #[serde(default = "usual_max_unready")]
     pub max_unready: Percent,
+    /// What becomes of a run while no pod of stable is ready.
+    #[serde(default)]
+    pub on_stable_down: OnStableDown,
     /// Bars entry to new steps. Retreats and upkeep go on.
     #[serde(default)]
     pub suspend: bool,
@@ -154,9 +159,10 @@ fn default_progress_deadline() -> Span {
     Span::from_secs(600)
 }
 
-/// What is rolled out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// What is rolled out; `none` for a rollout of other objects alone, which are applied once the promotion's gates are open.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("type" = ["object", "string"], "format" = "target"))]
 pub struct Target {
     /// Its kind.
     pub kind: TargetKind,

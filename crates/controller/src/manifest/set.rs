@@ -2,17 +2,20 @@
 
 mod documents;
 mod list;
+pub(super) mod refused;
 
 pub(super) use list::unreadable;
 pub use list::{Listed, MAX_FILES, Misplaced, list};
+use refused::{UNRENDERED, refused_kind};
 
 use super::canonical::{self, MAX_INTEGER};
-use super::desired::{Set, Target};
+use super::desired::{Set, Target, TargetKind};
 use super::diagnostic::{Code, Diagnostic, MOST, Mark, SourceText, quoted};
 use super::files::{Files, RepoPath};
 use super::ids::{BlobId, Namespace, ObjectName, SetId};
 use super::object::{DOMAIN, Kind, Object, ObjectRef};
 use super::oid;
+use super::other::{GroupKind, Other};
 use super::tracked::{self, Tracked};
 use super::yaml::{self, Content, Dialect, Node};
 use serde_json::Value;
@@ -91,11 +94,14 @@ fn finish(
     namespace: &Namespace,
     target: &Target,
 ) -> Result<Set, Vec<Diagnostic>> {
+    if target.kind == TargetKind::None {
+        return if found.is_empty() { Ok(assemble(files, items, None)) } else { Err(found) };
+    }
     let reference = ObjectRef { kind: target.kind.kind(), namespace: namespace.clone(), name: target.name.clone() };
     match items.get(&reference) {
         Some(item) if found.is_empty() => match files.get(&tracks()).map(|(_, bytes)| tracked::parse(bytes)) {
-            None => Ok(assemble(files, items, &item.object)),
-            Some(Some(tracked)) => Ok(derived(files, objects(items), &item.object, tracked)),
+            None => Ok(assemble(files, items, Some(&item.object))),
+            Some(Some(tracked)) => Ok(derived(files, objects(items), Some(&item.object), tracked)),
             Some(None) => {
                 let expected = "what this version of tidegate writes there";
                 Err(vec![Diagnostic::of_file(&tracks(), Code::Schema, "it cannot be read", expected)])
@@ -110,9 +116,9 @@ fn finish(
     }
 }
 
-/// Puts a set together from what was read without a mistake.
+/// Puts a set together from what was read without a mistake; there may be nothing in it that is rolled out.
 #[must_use]
-pub fn assemble(files: SetFiles, items: &Items, target: &Object) -> Set {
+pub fn assemble(files: SetFiles, items: &Items, target: Option<&Object>) -> Set {
     derived(files, objects(items), target, Tracked::new())
 }
 
@@ -129,7 +135,7 @@ pub fn tracking(set: &Set, target: &Object, tracked: Tracked) -> Set {
         let bytes: Arc<[u8]> = tracked::print(&tracked).into_bytes().into();
         files.insert(tracks(), (oid::blob(&bytes), bytes));
     }
-    derived(files, set.objects.clone(), target, tracked)
+    derived(files, set.objects.clone(), Some(target), tracked)
 }
 
 /// The id of the manifests alone: what of a set lies on main.
@@ -148,22 +154,34 @@ fn tracks() -> RepoPath {
 }
 
 /// All that follows from files and what they declare.
-fn derived(files: SetFiles, objects: BTreeMap<ObjectRef, Object>, target: &Object, tracked: Tracked) -> Set {
+fn derived(files: SetFiles, objects: BTreeMap<ObjectRef, Object>, target: Option<&Object>, tracked: Tracked) -> Set {
     let config_maps =
         objects.iter().filter(|(r, _)| r.kind == Kind::ConfigMap).map(|(r, o)| (r.name.as_str(), o)).collect();
-    let target = tracked::moved(target, &tracked);
-    let is_service = target.reference().kind == Kind::Service;
-    let pods = if is_service { canonical::service(&target) } else { canonical::pods(&target, &config_maps) };
+    let target = target.map(|target| tracked::moved(target, &tracked));
+    let pods = match &target {
+        Some(service) if service.reference().kind == Kind::Service => canonical::service(service),
+        Some(target) => canonical::pods(target, &config_maps),
+        None => canonical::no_pods(),
+    };
     let id = oid::tree(files.iter().map(|(path, (blob, _))| (path, blob)));
-    let others = objects.values().filter(|object| object.reference() != target.reference());
-    let revision = canonical::revision(others.chain([&target]));
+    let is_target = |object: &&Object| target.as_ref().is_some_and(|target| target.reference() == object.reference());
+    let others = objects.values().filter(|object| !is_target(object));
+    let revision = canonical::revision(others.chain(&target));
     Set { id, files, objects, tracked, revision, pods }
 }
 
-/// Reads all objects of all files, with everything that is wrong with them. `base` completes their paths for people.
+/// Reads all objects of all files of a pinned set, with everything that is wrong with them. `base` completes their paths for people.
 #[must_use]
 pub fn read(files: &SetFiles, base: Option<&RepoPath>, namespace: &Namespace) -> (Items, Vec<Diagnostic>) {
-    read_kinds(files, base, namespace, Kind::MANIFEST)
+    read_kinds(files, base, namespace, &Kinds { known: Kind::MANIFEST, others: &|_| Ok(()) })
+}
+
+/// Which kinds may stand in a file.
+pub(super) struct Kinds<'a> {
+    /// Of those that tidegate knows.
+    pub(super) known: &'a [Kind],
+    /// Of all others, or who has to allow it, in words.
+    pub(super) others: &'a dyn Fn(&GroupKind) -> Result<(), String>,
 }
 
 /// The same, where these kinds may stand.
@@ -171,7 +189,7 @@ pub(super) fn read_kinds(
     files: &SetFiles,
     base: Option<&RepoPath>,
     namespace: &Namespace,
-    kinds: &[Kind],
+    kinds: &Kinds<'_>,
 ) -> (Items, Vec<Diagnostic>) {
     let (mut items, mut found) = (Items::new(), Vec::new());
     for (relative, (_, bytes)) in files.iter().filter(|(path, _)| path.as_str() != tracked::FILE) {
@@ -183,13 +201,16 @@ pub(super) fn read_kinds(
         let told = parsed.diagnostics.iter_mut().filter(|told| parsed.source.is_silent(told.line));
         told.for_each(|diagnostic| diagnostic.source.clear());
         let mut here = read_file(parsed, namespace, kinds, &mut items);
+        here.iter_mut()
+            .filter(|told| told.source.contains("{{"))
+            .for_each(|told| told.help = Some(UNRENDERED.to_owned()));
         here.truncate(MOST);
         found.extend(here);
     }
     (items, found)
 }
 
-fn read_file(parsed: yaml::Parsed, namespace: &Namespace, kinds: &[Kind], items: &mut Items) -> Vec<Diagnostic> {
+fn read_file(parsed: yaml::Parsed, namespace: &Namespace, kinds: &Kinds<'_>, items: &mut Items) -> Vec<Diagnostic> {
     let mut found = parsed.diagnostics;
     if !parsed.complete {
         return found;
@@ -220,7 +241,12 @@ fn read_file(parsed: yaml::Parsed, namespace: &Namespace, kinds: &[Kind], items:
     found
 }
 
-fn object(source: &SourceText, node: &Node, namespace: &Namespace, kinds: &[Kind]) -> Result<Object, Vec<Diagnostic>> {
+fn object(
+    source: &SourceText,
+    node: &Node,
+    namespace: &Namespace,
+    kinds: &Kinds<'_>,
+) -> Result<Object, Vec<Diagnostic>> {
     let mut found = Vec::new();
     let mut error = |mark: Mark, code, what: String, expected: &str| found.push(source.at(mark, code, what, expected));
     let (Some(api_version), Some(kind)) = (node.text_at("/apiVersion"), node.text_at("/kind")) else {
@@ -231,7 +257,11 @@ fn object(source: &SourceText, node: &Node, namespace: &Namespace, kinds: &[Kind
             None => diagnostic,
         }]);
     };
-    let Some(known) = Kind::find(api_version, kind).filter(|k| kinds.contains(k)) else {
+    let known = match Kind::find(api_version, kind) {
+        Some(known) => Some(known).filter(|known| kinds.known.contains(known)),
+        None => other_kind(kinds, api_version, kind),
+    };
+    let Some(known) = known else {
         return Err(vec![refused_kind(source, node, kinds, api_version, kind)]);
     };
     let name = node.text_at("/metadata/name").and_then(|name| name.parse::<ObjectName>().ok());
@@ -269,38 +299,19 @@ fn object(source: &SourceText, node: &Node, namespace: &Namespace, kinds: &[Kind
     }
 }
 
-/// Kinds of Gloo, beside a RouteTable, that are about all teams.
-const OF_OPERATIONS: [&str; 4] = ["Gateway", "Proxy", "Settings", "VirtualService"];
+/// A kind that is known by its names alone, if it may stand here.
+fn other_kind(kinds: &Kinds<'_>, api_version: &str, kind: &str) -> Option<Kind> {
+    let (group, _) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+    let named =
+        GroupKind::new(group, kind).filter(|named| !refused::is_never(named) && (kinds.others)(named).is_ok())?;
+    // Of what tidegate knows, and of what it has a role for, there is one version.
+    let is_known = Kind::ALL.iter().any(|known| known.as_str() == named.kind() && group_of(*known) == named.group());
+    (!is_known).then(|| Other::named(api_version, kind).map(Kind::Other)).flatten()
+}
 
-fn refused_kind(source: &SourceText, node: &Node, kinds: &[Kind], api_version: &str, kind: &str) -> Diagnostic {
-    let mark = node.locate("/kind");
-    let has = |field: &str| node.get(field).is_some_and(|data| !data.entries().is_empty());
-    if api_version == "v1" && kind == "Secret" && (has("data") || has("stringData")) {
-        let diagnostic = source.at(mark, Code::SecretData, "a Secret with its data in plain text", "no Secret");
-        return diagnostic.help("everyone who reads the repository reads it: rotate it, and create it outside of Git");
-    }
-    if api_version == Kind::RouteTable.api_version() && OF_OPERATIONS.contains(&kind) {
-        let diagnostic = source.at(
-            mark,
-            Code::KindNotAllowed,
-            format!("{api_version} {kind} belongs to operations"),
-            "a RouteTable",
-        );
-        return diagnostic.help("a VirtualService outside of rollouts delegates a path to the RouteTable");
-    }
-    let listed: Vec<&str> = kinds.iter().map(|k| k.as_str()).collect();
-    let text = format!("objects of kind {} ({}) are not managed here", quoted(kind), quoted(api_version));
-    let diagnostic = source.at(mark, Code::KindNotAllowed, text, format!("one of {}", listed.join(", ")));
-    match kinds.iter().find(|k| k.as_str() == kind) {
-        Some(known) => diagnostic.help(format!("write apiVersion: {}", known.api_version())),
-        None if kind == Kind::Job.as_str() => diagnostic.help(
-            "a Job that tries a version out stands before a step, in a file that manifests do not list: \
-             before: {job: FILE} (docs/checks.md)",
-        ),
-        None if kind == "Kustomization" => diagnostic.help(documents::KUSTOMIZE),
-        None if kind == "List" => diagnostic.help("a List stands at the top of a document, and holds objects"),
-        None => diagnostic,
-    }
+/// The API group of a kind; empty for the core.
+fn group_of(kind: Kind) -> &'static str {
+    kind.api_version().rsplit_once('/').map_or("", |(group, _)| group)
 }
 
 /// Mappings where mappings must be, and no marks of ours.

@@ -115,10 +115,11 @@ pub fn converge(context: &Context<'_>, posture: &Posture, how: Manner<'_>) -> Re
     Ok(pass.out)
 }
 
-/// What is made before stable and the candidate are ready.
-const BUILT: [Kind; 7] = [
+/// What is made before stable and the candidate are ready, after kinds that are known by their names alone: pods may read what those make.
+const BUILT: [Kind; 8] = [
     Kind::ConfigMap,
     Kind::ServiceAccount,
+    Kind::NetworkPolicy,
     Kind::Service,
     Kind::DestinationRule,
     Kind::Deployment,
@@ -242,7 +243,9 @@ impl<'a> Pass<'a> {
         let copy = self.context.naming.stable_service().map(|copy| self.context.object(Kind::Service, &copy));
         let copy = copy.filter(|copy| self.context.live.get(copy).is_none());
         let lost = self.lost_service();
-        for kind in BUILT {
+        let others: BTreeSet<Kind> =
+            self.rendered.keys().map(|name| name.kind).filter(|kind| kind.is_other()).collect();
+        for kind in others.into_iter().chain(BUILT) {
             // The target itself is what has to become ready, a Service too: nobody is led there by then.
             let first = |reference: &ObjectRef| {
                 *reference == stable
@@ -327,7 +330,7 @@ impl<'a> Pass<'a> {
     fn surplus(&self) -> Surplus<'a> {
         let context = self.context;
         let ours = context.live.objects.owned_by(context.owner);
-        let marked = ours.filter(|o| Kind::MANIFEST.contains(&o.reference().kind));
+        let marked = ours.filter(|o| o.reference().kind.is_of_sets());
         let marked = marked.filter(|o| !self.rendered.contains_key(o.reference()));
         let marked = marked.filter(|o| !versions::is_kept(context, o.reference()));
         let (all, copied): (Vec<&'a Object>, Vec<&'a Object>) =

@@ -6,7 +6,7 @@ use super::forward;
 use super::guard::{self, Approvals};
 use super::{proof, requests, rollback, tracked};
 use crate::gate::decisions::{self, Accepted, DecisionFile, EvaluationInput, loosens};
-use crate::manifest::decision::DecisionAction;
+use crate::manifest::decision::{DecisionAction, Through};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::RunId;
 use crate::manifest::proof::{ApprovalRule, By};
@@ -160,7 +160,10 @@ fn one(draft: &mut Draft<'_>, action: &DecisionAction, reason: Option<&str>, nam
             });
         }
         DecisionAction::Deny => with_run(draft, |run| run.denied = true),
-        DecisionAction::Skip { step } => with_run(draft, |run| run.skipped = Some(step.clone())),
+        DecisionAction::Skip { step, through } => with_run(draft, |run| {
+            run.skipped = Some(step.clone());
+            run.hurried |= *through == Through::Promotion;
+        }),
         DecisionAction::Hold => with_run(draft, |run| run.held = true),
         DecisionAction::Resume => {
             deletions::resume(draft);

@@ -85,7 +85,7 @@ impl Sorted {
     #[must_use]
     pub fn stays(&self, object: &ObjectRef) -> bool {
         [&self.denied, &self.again].iter().any(|all| all.contains(object))
-            || self.is_too_much() && self.open.contains(object)
+            || self.open.contains(object) && (self.is_too_much() || object.kind.may_hold_data())
     }
 
     /// Whether it goes by a person's decision alone.
@@ -98,19 +98,32 @@ impl Sorted {
         self.open.len() > self.limit
     }
 
+    /// What people have to say yes to before it goes, of what nobody has spoken of.
+    fn unspoken(&self) -> BTreeSet<ObjectRef> {
+        let all = self.is_too_much();
+        self.open.iter().filter(|object| all || object.kind.may_hold_data()).cloned().collect()
+    }
+
     /// What people have to be asked about.
     fn questionable(self) -> BTreeSet<ObjectRef> {
-        let is_too_much = self.is_too_much();
-        self.again.into_iter().chain(self.open.into_iter().filter(|_| is_too_much)).collect()
+        let unspoken = self.unspoken();
+        self.again.into_iter().chain(unspoken).collect()
     }
 
     /// What stays, and why; none if all goes.
     #[must_use]
     pub fn wait(&self, when: &str) -> Option<Wait> {
         let named = |objects: &BTreeSet<ObjectRef>| few(objects.iter().map(ToString::to_string), LISTED, ", ");
-        let open = self.is_too_much().then(|| {
-            let (count, limit) = (self.open.len(), self.limit);
-            format!("{when}{count} objects would be deleted, the policy allows {limit}: {}", named(&self.open))
+        let unspoken = self.unspoken();
+        let open = (!unspoken.is_empty()).then(|| {
+            let (count, limit) = (unspoken.len(), self.limit);
+            if self.is_too_much() {
+                return format!(
+                    "{when}{count} objects would be deleted, the policy allows {limit}: {}",
+                    named(&unspoken)
+                );
+            }
+            format!("{when}{count} objects would be deleted with the data that they may hold: {}", named(&unspoken))
         });
         let said = |objects: &BTreeSet<ObjectRef>, what| {
             let told = format!("{when}{} objects would be deleted, {what}: {}", objects.len(), named(objects));

@@ -153,6 +153,19 @@ pub fn has_failed(context: &Context<'_>) -> bool {
     candidates(context).iter().any(Member::has_failed)
 }
 
+/// Why a run goes back at once whose candidate serves nobody.
+#[must_use]
+pub fn no_endpoint(context: &Context<'_>) -> String {
+    let workload = context.workload(RoleName::Candidate);
+    if context.live.get(&workload).is_none() {
+        return format!("the candidate's {} was deleted", workload.kind);
+    }
+    match context.router().map(Router::by) {
+        Some(By::Units) => "the candidate has no ready pod left".to_owned(),
+        Some(By::Route | By::Pods | By::Selector) | None => "the candidate has no ready endpoint left".to_owned(),
+    }
+}
+
 /// Whether a pod of the candidate's serves, or would if somebody was led to it.
 #[must_use]
 pub fn serves(context: &Context<'_>) -> bool {

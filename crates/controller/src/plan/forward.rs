@@ -9,10 +9,12 @@ use super::converge::{Converged, Drift, Spare, StableFirst};
 use super::draft::{Draft, Manner};
 use super::entry;
 use super::exposure;
+use super::introduce;
 use super::jobs::{self, Way};
 use super::procedure::{self, Stage, Step, observed};
 use super::report::{Reason, Wait};
 use super::retreat;
+use super::troubled;
 use super::unready::{self, Unready};
 use crate::manifest::desired::{By, Plan, Router};
 use crate::manifest::duration::Span;
@@ -75,6 +77,10 @@ pub fn forward(draft: &mut Draft<'_>) {
         tell_gates(draft, &plan, &run, steps.get(at + 1));
         return;
     }
+    if step.stage == Stage::Progressing || step.name.as_str() == "shift" {
+        let troubled = troubled::told(draft, &plan, &step.posture);
+        draft.waits.extend(troubled);
+    }
     go_on(draft, &plan, &run, &steps, at, &position, seen);
     along::tell(draft, taken);
 }
@@ -85,11 +91,12 @@ fn look(draft: &Draft<'_>, plan: &Plan, run: &Run, (step, next): (&Step, Option<
     let soak = soaking.as_ref().map_or_else(|over| Soak::Over(*over), |_| Soak::Running);
     let converged = draft.converge(plan, &step.posture, manner(step, position));
     let left = (&converged, soaking.as_ref().ok());
+    let hurries = step.stage != Stage::Finalising && troubled::hurries(draft, plan);
     Seen {
         measured: checks::measure(draft, plan, run, step, position, soak),
         tried: jobs::failed(draft, plan, run, next),
         unready: unready::look(&draft.context(plan, None, None), run, step, position, left),
-        soaking: soaking.ok(),
+        soaking: soaking.ok().filter(|_| !hurries || position.clock.exposed.is_none()),
         converged,
     }
 }
@@ -107,18 +114,6 @@ pub fn manner(step: &Step, position: &Position) -> Manner<'static> {
         spare: Spare::Goes,
         mark: None,
         fence: if step.name.as_str() == "return" { Some(position.seq) } else { None },
-    }
-}
-
-/// Why a run goes back at once.
-fn no_endpoint(context: &Context<'_>) -> String {
-    let workload = context.workload(RoleName::Candidate);
-    if context.live.get(&workload).is_none() {
-        return format!("the candidate's {} was deleted", workload.kind);
-    }
-    match context.router().map(Router::by) {
-        Some(By::Units) => "the candidate has no ready pod left".to_owned(),
-        Some(By::Route | By::Pods | By::Selector) | None => "the candidate has no ready endpoint left".to_owned(),
     }
 }
 
@@ -199,7 +194,7 @@ fn left_alone(context: &Context<'_>, step: &Step, position: &Position) -> Option
     if ready > 0 || step.posture.candidate.is_none() || !relies_on_candidate(context, position) {
         return None;
     }
-    let why = format!("{}: {}", position.step, no_endpoint(context));
+    let why = format!("{}: {}", position.step, exposure::no_endpoint(context));
     let taken = exposure::was_taken(context, position.clock.exposed.unwrap_or(position.clock.entered));
     Some(if taken { Turn::unmeasured(format!("{why}: its pods were taken away")) } else { Turn::failed(why) })
 }
@@ -282,6 +277,11 @@ fn go_on(
         tell_gates(draft, plan, run, next);
         return;
     }
+    let returns = step.name.as_str() == "return" && position.clock.exposed.is_none();
+    if let Some(wait) = introduce::following(&draft.context(plan, None, None)).filter(|_| returns) {
+        draft.waits.push(wait);
+        return;
+    }
     let reached = procedure::reached(plan, step, &position.clock, draft.now(), &draft.input.gaps);
     if let Some(clock) = reached.filter(|_| procedure::soak(plan, run, step) > Span::ZERO) {
         draft.state.phase = with_clock(&draft.state.phase, clock);
@@ -317,8 +317,12 @@ fn gone(draft: &Draft<'_>, plan: &Plan, step: &Step, converged: &Converged) -> O
     }
     let by_route = by.is_none_or(|by| by == By::Route);
     let mut reasons = converged.waits.iter().map(|wait| wait.reason);
+    // Whoever loses a kind that tidegate only applies still meets what the step gives them.
+    let known = draft.live.missing.iter().any(|kind| !kind.is_other());
     let lost = |why: &Reason| {
-        matches!(why, Reason::LoweredByHand | Reason::CrdMissing) || *why == Reason::RouteNotEffective && by_route
+        *why == Reason::LoweredByHand
+            || *why == Reason::CrdMissing && known
+            || *why == Reason::RouteNotEffective && by_route
     };
     reasons.find(lost)
 }
@@ -433,7 +437,7 @@ pub fn on_candidate(draft: &mut Draft<'_>, why: &str) {
     let marked = retreat::mark_seen(&context, &run).map(Turn::from_mark);
     let dead = || {
         (draft.unread.is_none() && exposure::ready(&context).candidate == 0)
-            .then(|| Turn::failed(format!("{why}; {}", no_endpoint(&context))))
+            .then(|| Turn::failed(format!("{why}; {}", exposure::no_endpoint(&context))))
     };
     if let Some(turn) = marked.or_else(|| back::asked_for(draft, &run, Superseding::Interrupts)).or_else(dead) {
         back::turn(draft, &run, turn);

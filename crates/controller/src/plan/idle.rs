@@ -16,6 +16,7 @@ use super::report::{Reason, Wait};
 use super::requests::{self, Lies};
 use super::retreat;
 use super::rollback;
+use super::troubled;
 use super::versions;
 use crate::manifest::desired::{Plan, Revert, Rollout, Set};
 use crate::manifest::ids::{Revision, RunId};
@@ -53,6 +54,8 @@ pub fn upkeep(draft: &mut Draft<'_>) {
     let (Some(plan), Some(posture)) = (draft.plan_in_force(), draft.posture().cloned()) else { return };
     let converged = draft.converge(&plan, &posture, Manner::AT_REST);
     draft.note_met(&posture, &converged);
+    let troubled = troubled::told(draft, &plan, &posture);
+    draft.waits.extend(troubled);
     draft.going.removed = converged.removed;
     draft.waits.extend(converged.drifted);
     draft.waits.extend(converged.waits.into_iter().filter(|w| w.reason != Reason::Writing));
@@ -253,6 +256,7 @@ pub fn open(draft: &mut Draft<'_>, plan: &Plan, set: &Set, route: Route) {
         path: Some(draft.wanted().map_or(&draft.state.source.path, |wanted| &wanted.path).clone()),
         baseline: std::collections::BTreeMap::new(),
         skipped: None,
+        hurried: false,
         approved: Vec::new(),
         held: route != Route::Rollback && history::unmeasured(&draft.state, (&set.id, &set.revision)).is_some(),
         denied: false,

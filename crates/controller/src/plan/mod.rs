@@ -40,6 +40,7 @@ pub mod retreat;
 pub mod rollback;
 pub mod terminate;
 pub mod tracked;
+pub mod troubled;
 pub mod unread;
 pub mod unready;
 pub mod versions;

@@ -198,6 +198,9 @@ fn new_run(
         Route::Plain if rollout.plan.target.kind == TargetKind::Service => {
             "the Service leads where it led, so no candidate is made"
         }
+        Route::Plain if rollout.plan.target.kind == TargetKind::None => {
+            "it has other objects alone, so they are applied at once"
+        }
         Route::Plain if rollout.plan.traffic.is_some() => "its pods are equal, so no candidate is made",
         Route::Plain => "nothing splits its traffic, so it is promoted at once",
         Route::Phases | Route::Rollback => "through all phases",

@@ -158,11 +158,11 @@ pub fn forward(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
     steps.into_iter().map(|step| sized(plan, step)).collect()
 }
 
-/// A Service has no pods of its own, and a DaemonSet one for each node, so nothing about their number is recorded.
+/// A Service has no pods of its own, other objects have none, and a DaemonSet one for each node, so nothing about their number is recorded.
 fn sized(plan: &Plan, mut step: Step) -> Step {
     match plan.target.kind {
         TargetKind::Deployment | TargetKind::StatefulSet => {}
-        TargetKind::Service | TargetKind::DaemonSet => {
+        TargetKind::Service | TargetKind::DaemonSet | TargetKind::None => {
             let Posture { stable, candidate, split: _, naming: _ } = &mut step.posture;
             [Some(stable), candidate.as_mut()].into_iter().flatten().for_each(|role| role.size = Size::Declared);
         }
@@ -268,7 +268,7 @@ pub fn soak(plan: &Plan, run: &Run, step: &Step) -> Span {
 /// Whether a person's decision ends the soak and the checks of a step.
 #[must_use]
 pub fn is_skipped(run: &Run, step: &Step) -> bool {
-    run.skipped.as_ref() == Some(&step.name) && step.stage != Stage::Finalising
+    (run.hurried || run.skipped.as_ref() == Some(&step.name)) && step.stage != Stage::Finalising
 }
 
 /// What is left of a step's soak, as far as anybody observed; none once it is over. A step that is not in force yet has all

@@ -3,8 +3,8 @@
 
 use super::draft::Draft;
 use super::report::{Reason, Wait};
-use crate::manifest::desired::{Set, Target};
-use crate::manifest::object::{Object, ObjectRef, PODS};
+use crate::manifest::desired::{Set, Target, TargetKind};
+use crate::manifest::object::{Kind, Object, ObjectRef, PODS};
 use crate::record::posture::{Names, Naming};
 
 /// Why what main wants cannot be done to what is there: everything would have to be called otherwise. A run has a plan of its own.
@@ -39,13 +39,22 @@ fn other_target(draft: &Draft<'_>, target: &Target) -> Option<String> {
         return Some(format!("the target is {} {} as long as the rollout exists", other.kind, other.name));
     }
     let there = match promoted {
+        Some(set) if target.kind == TargetKind::None => {
+            set.objects.keys().all(|object| !Kind::WORKLOADS.contains(&object.kind))
+        }
         Some(set) => set.objects.contains_key(&wanted),
         // Main's target tells what a set is read for.
         None => draft.state.clusters.values().all(|cluster| {
-            cluster.inventory.is_empty() || cluster.inventory.iter().any(|owned| owned.reference == wanted)
+            target.kind == TargetKind::None
+                || cluster.inventory.is_empty()
+                || cluster.inventory.iter().any(|owned| owned.reference == wanted)
         }),
     };
-    let what = format!("{} {} is not among the promoted manifests", wanted.kind, wanted.name);
+    let what = if target.kind == TargetKind::None {
+        "the promoted manifests have what makes pods".to_owned()
+    } else {
+        format!("{} {} is not among the promoted manifests", wanted.kind, wanted.name)
+    };
     (!there).then(|| format!("{what}, and the target stays what it was as long as the rollout exists"))
 }
 

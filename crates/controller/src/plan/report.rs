@@ -91,6 +91,7 @@ reasons! {
     Inconclusive: "the team", "A check has no result: too few samples, a webhook that holds, or a provider that is away.", "look at the check's provider, and at its query; tidegate skip ROLLOUT goes on without it";
     Writing: "tidegate", "Objects are being written.", "";
     CandidateNotReady: "the team", "The candidate's pods are not ready yet.", "look at the candidate's pods: kubectl describe, kubectl logs";
+    StableDown: "the team", "No pod of the promoted version is ready: its users see errors.", "look at the pods that the message names: kubectl describe, kubectl logs";
     StableNotReady: "the team", "The stable version's pods are not ready.", "look at the stable version's pods: kubectl describe, kubectl logs";
     RouteNotEffective: "the gateway controller", "The route is not in force yet.", "look at the HTTPRoute's status: kubectl describe httproute";
     RouteUnknown: "the gateway controller", "Nobody says whether the route is in force.", "look at the HTTPRoute's status and whether a gateway controller runs";
@@ -190,6 +191,7 @@ impl Reason {
                 | Self::HeldBack
                 | Self::StillReferenced
                 | Self::OnCandidate
+                | Self::StableDown
         )
     }
 }

@@ -15,7 +15,7 @@ use super::report::{Reason, Wait};
 use super::unread;
 use crate::gate::{BrakeWord, approval};
 use crate::manifest::desired::{
-    By, OnFailure, Plan, Promotion, RollingUpdate, Router, Target, TargetKind, usual_max_unready,
+    By, OnFailure, OnStableDown, Plan, Promotion, RollingUpdate, Router, Target, TargetKind, usual_max_unready,
 };
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{ObjectName, Percent, RunId};
@@ -80,6 +80,7 @@ fn unrouted(target: Target) -> Plan {
         on_failure: OnFailure::default(),
         progress_deadline: Span::ZERO,
         max_unready: usual_max_unready(),
+        on_stable_down: OnStableDown::Wait,
         rolling_update: RollingUpdate::default(),
         checks: BTreeMap::new(),
         hooks: BTreeMap::new(),

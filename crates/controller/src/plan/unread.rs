@@ -116,10 +116,11 @@ fn named(set: &Set) -> BTreeSet<Kind> {
 /// What of the kinds that a rollout needs cannot be read. What others have of kinds that this installation may not write is not looked at.
 #[must_use]
 pub fn unread(input: &Input, live: &LiveState) -> Option<Wait> {
-    if live.closed.is_empty() && live.unwatched.is_empty() {
+    let own = own(input);
+    if live.closed.is_empty() && live.unwatched.is_empty() && !own.iter().any(|kind| kind.is_other()) {
         return None;
     }
-    let own = own(input).into_iter().filter_map(|kind| Some((kind, why(live, kind)?)));
+    let own = own.into_iter().filter_map(|kind| Some((kind, why(live, kind)?)));
     let beside = beside(input).into_iter().filter(|kind| !live.unwatched.contains(kind));
     let unread: BTreeMap<Kind, &str> = beside.filter_map(|kind| Some((kind, why(live, kind)?))).chain(own).collect();
     let told: Vec<String> = unread.iter().map(|(kind, why)| format!("{kind}: {why}")).collect();
@@ -132,7 +133,8 @@ pub fn unread(input: &Input, live: &LiveState) -> Option<Wait> {
 pub fn why(live: &LiveState, kind: Kind) -> Option<&str> {
     let unwatched =
         || live.unwatched.contains(&kind).then_some("not among the kinds of this installation (caps.kinds)");
-    live.closed.get(&kind).map(String::as_str).or_else(unwatched).filter(|_| holds(Rule::Unread))
+    let unasked = || (kind.is_other() && !live.others.contains(&kind)).then_some("not looked at yet");
+    live.closed.get(&kind).map(String::as_str).or_else(unwatched).or_else(unasked).filter(|_| holds(Rule::Unread))
 }
 
 /// What is done nevertheless: what lowers. At rest no decision is counted, since what follows it could not be done now.

@@ -8,8 +8,7 @@ use super::clock::Clock;
 use super::lead::Lead;
 use super::source::{GitView, LoadedRecord, LoadedRecords};
 use crate::forge::host::{Host, HostError, Offer, Offers};
-use crate::git::{GitError, MergeResult, RefName, Store};
-use crate::manifest::files::RepoPath;
+use crate::git::{GitError, MergeResult, RefName, Sought, Store};
 use crate::manifest::ids::{CommitId, InstanceName, RolloutId};
 use crate::manifest::installation::{Caps, HostKind, Installation};
 use crate::manifest::load::{self, Loaded};
@@ -17,7 +16,7 @@ use crate::record::state::Time;
 use crate::report::feedback::{FeedbackVerdict, PullRequestFeedback, mark};
 use chrono::TimeDelta;
 use reading::{Beside, concerned, reading, touches};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -240,14 +239,12 @@ impl Reader {
                 "it has no commit in common with the branch it leads to".to_owned(),
             )));
         };
-        let recorded = records.values().filter_map(|record| record.state.as_ref().ok());
-        let recorded = recorded.map(|state| state.source.path.clone());
-        let also: BTreeSet<RepoPath> =
-            recorded.chain(changed.iter().filter(|path| load::is_rollout_file(path)).cloned()).collect();
+        let mut sought: Sought = records.values().filter_map(|record| record.state.as_ref().ok()).collect();
+        sought.files.extend(changed.iter().filter(|path| load::is_rollout_file(path)).cloned());
         let base = match self.main.take() {
             Some(known) => known,
             None => {
-                let declared = store.declared(main, &also, None).await.map_err(of_main)?;
+                let declared = store.declared(main, &sought, None).await.map_err(of_main)?;
                 let (files, caps) = (declared.map(|declared| declared.files), self.setting.caps.clone());
                 Arc::new(aloof(move || load::load(&files.unwrap_or_default(), &caps)).await?)
             }
@@ -256,7 +253,7 @@ impl Reader {
         if !touches(&base, &changed) {
             return Ok(Some(FeedbackVerdict::Elsewhere));
         }
-        let files = match store.merged(main, &offer.head, &also).await? {
+        let files = match store.merged(main, &offer.head, &sought).await? {
             MergeResult::Tree(files) => files,
             MergeResult::Conflict(paths) => return Ok(Some(FeedbackVerdict::Conflict(paths))),
         };

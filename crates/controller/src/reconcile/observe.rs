@@ -264,9 +264,9 @@ impl Scene<'_> {
             Desired::Gone => (None, "gone".to_owned()),
             Desired::Unreadable(why) => (None, format!("unreadable: {why}")),
         };
-        let (missing, closed, away) = match self.snapshot.live(&id.namespace) {
-            Live::Seen(live) => (live.missing.clone(), live.closed.clone(), String::new()),
-            Live::Away { why } => (BTreeSet::new(), BTreeMap::new(), why),
+        let (missing, others, closed, away) = match self.snapshot.live(&id.namespace) {
+            Live::Seen(live) => (live.missing.clone(), live.others.clone(), live.closed.clone(), String::new()),
+            Live::Away { why } => (BTreeSet::new(), BTreeSet::new(), BTreeMap::new(), why),
         };
         InputFingerprint {
             policies: self.view.main.policies().map(Same),
@@ -274,6 +274,7 @@ impl Scene<'_> {
             unwanted,
             record: self.view.records.get(id).map(|record| Same(Arc::clone(record))),
             missing,
+            others,
             closed,
             away,
             words: self.view.decisions.filed(id).map(Same),
@@ -299,6 +300,7 @@ pub struct InputFingerprint {
     unwanted: String,
     record: Option<Same<LoadedRecord>>,
     missing: BTreeSet<Kind>,
+    others: BTreeSet<Kind>,
     closed: BTreeMap<Kind, String>,
     away: String,
     words: Option<Same<Vec<DecisionFile>>>,

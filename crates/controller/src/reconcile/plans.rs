@@ -13,7 +13,7 @@ use crate::plan::draft::{RecordChange, RolloutPlan};
 use crate::plan::evidence::Evidence;
 use crate::plan::input::{Input, Live, MayStart};
 use crate::plan::report::Wait;
-use crate::plan::tracked;
+use crate::plan::{tracked, unread};
 use crate::record::history::is_under_way;
 use crate::record::state::{Phase, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -92,6 +92,7 @@ impl Term<'_> {
         }
         self.shell.evidence.examined(id);
         let (input, plan) = caught::plan(scene, id, self.shell.evidence.of(id), may_start)?;
+        self.shell.watches.want(&id.namespace, &unread::needs(&input));
         tracing::debug!(rollout = %id, "planned");
         for wait in &plan.waits {
             let until = wait.until.map(tracing::field::display);

@@ -160,6 +160,7 @@ pub(crate) fn open() -> RolloutState {
         stable: None,
         baseline: BTreeMap::from([("home".parse().expect("a name"), 3)]),
         skipped: None,
+        hurried: false,
         approved: vec!["tenth".parse().expect("a name")],
         held: false,
         denied: false,

@@ -221,7 +221,10 @@ impl Metrics {
 
     /// In how many namespaces each kind cannot be read now.
     pub fn unread(&self, namespaces: &BTreeMap<Kind, i64>) {
-        for kind in Kind::ALL {
+        // Those that are known by their names alone come and go.
+        self.unread.clear();
+        let others = namespaces.keys().filter(|kind| kind.is_other());
+        for kind in Kind::ALL.iter().chain(others) {
             let count = namespaces.get(kind).copied().unwrap_or_default();
             self.unread.get_or_create(&[("kind", kind.as_str())]).set(count);
         }

@@ -49,6 +49,8 @@ pub enum Rule {
     GoodTime,
     /// By pods the share is counted with the pods that answer.
     Share,
+    /// No gap ends later than now.
+    SetBack,
 }
 
 /// Whether a rule holds.

@@ -70,6 +70,7 @@ pub(crate) fn plan(router: Option<Router>) -> Plan {
         on_failure: OnFailure::default(),
         progress_deadline: second,
         max_unready: crate::manifest::desired::usual_max_unready(),
+        on_stable_down: crate::manifest::desired::OnStableDown::Wait,
         rolling_update: crate::manifest::desired::RollingUpdate::default(),
         checks: std::collections::BTreeMap::new(),
         hooks: std::collections::BTreeMap::new(),

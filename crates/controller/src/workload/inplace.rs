@@ -195,7 +195,7 @@ fn sized_stable(
     scaler: Option<&ObjectRef>,
     (set, facts): (&Set, &InPlaceFacts<'_>),
 ) -> Object {
-    if facts.plan.target.kind == TargetKind::Service {
+    if let TargetKind::Service | TargetKind::None = facts.plan.target.kind {
         return object.clone();
     }
     let reference = object.reference();
@@ -314,7 +314,7 @@ pub fn least_stable(set: &Set, naming: &Naming, facts: &InPlaceFacts<'_>) -> u32
 /// The pods that stable has now, as the live workload asks for them; those of a Service are other people's, and of a DaemonSet nodes
 /// decide.
 fn live_stable(naming: &Naming, facts: &InPlaceFacts<'_>) -> u32 {
-    if let TargetKind::Service | TargetKind::DaemonSet = facts.plan.target.kind {
+    if let TargetKind::Service | TargetKind::DaemonSet | TargetKind::None = facts.plan.target.kind {
         return 0;
     }
     pods_of(&naming.workload(RoleName::Stable, &facts.plan.target.name), facts)

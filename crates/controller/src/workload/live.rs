@@ -18,13 +18,16 @@ pub struct LiveState {
     pub closed: BTreeMap<Kind, String>,
     /// Kinds that this installation may not write, and does not watch.
     pub unwatched: BTreeSet<Kind>,
+    /// Of the kinds that are known by their names alone those that are watched: they are once a rollout has, or shall have, objects of them.
+    pub others: BTreeSet<Kind>,
 }
 
 impl LiveState {
     /// Why nothing is done with objects of one of the kinds that are missing.
     #[must_use]
     pub fn unserved(kind: Kind) -> String {
-        format!("the cluster does not serve {kind}")
+        let version = if kind.is_other() { format!(" ({})", kind.api_version()) } else { String::new() };
+        format!("the cluster does not serve {kind}{version}")
     }
 
     /// The object of that name.

@@ -53,14 +53,29 @@ impl Rollout<'_> {
         for reference in field.get("templates").items() {
             match self.found(&reference) {
                 Some(template) => names.extend(self.templates(template, &args, samples, &mut seen)),
-                None => {
-                    let name = reference.get("templateName").text().unwrap_or_default();
-                    let text = format!("the template {name} is not among the files: import it together with this one");
-                    self.notes.say(&reference, NotUnderstood, text);
-                }
+                None => self.absent(&reference),
             }
         }
         names.into_iter().collect()
+    }
+
+    /// The names of the checks that the analyses of an experiment are, and of the templates that are not among the files.
+    pub(super) fn judged(&mut self, field: &Field<'_>) -> (Vec<String>, Vec<String>) {
+        let (mut names, mut lacking, mut seen) = (BTreeSet::new(), Vec::new(), BTreeSet::new());
+        for one in field.get("analyses").items() {
+            let args = self.args(&one);
+            match self.found(&one) {
+                Some(template) => names.extend(self.templates(template, &args, Samples::AsSaid, &mut seen)),
+                None => lacking.push(one.get("templateName").text().unwrap_or_default().to_owned()),
+            }
+        }
+        (names.into_iter().collect(), lacking)
+    }
+
+    fn absent(&mut self, reference: &Field<'_>) {
+        let name = reference.get("templateName").text().unwrap_or_default();
+        let text = format!("the template {name} is not among the files: import it together with this one");
+        self.notes.say(reference, NotUnderstood, text);
     }
 
     fn found(&self, reference: &Field<'_>) -> Option<usize> {

@@ -38,6 +38,7 @@ impl Rollout<'_> {
                     "setWeight" => self.set_weight(&field, &mut stand),
                     "pause" => self.pause(&field, &mut stand),
                     "analysis" => self.stay_for(&field, &mut stand),
+                    "experiment" => self.experiment(&field, &mut stand),
                     "setHeaderRoute" => self.header_route(&field, &mut stand),
                     "setMirrorRoute" => self.mirror_route(&field, &mut stand),
                     _ => {}
@@ -129,6 +130,42 @@ impl Rollout<'_> {
             phase.soak = phase.soak.saturating_add(needs);
             phase.judge(checks);
         }
+    }
+
+    /// An experiment before anybody is let in: the new version alone, judged by its analyses. Of any other nothing is made.
+    fn experiment(&mut self, field: &Field<'_>, stand: &mut Stand) {
+        if !self.draft.phases.is_empty() {
+            let text = "an experiment beside phases that let users in is not built; a preview stands before them all";
+            return self.notes.say(field, NotBuilt, text);
+        }
+        if self.router == Router::Replicas {
+            return self.notes.say(field, NotBuilt, BY_PODS);
+        }
+        let duration = field.get("duration");
+        let said = duration.count().map(u64::from).or_else(|| go_duration(duration.text()?));
+        let length = if duration.is_there() {
+            self.notes.wanted(&duration, said, "a number of seconds, or a length of time such as 10m").unwrap_or(0)
+        } else {
+            0
+        };
+        let (checks, lacking) = self.judged(field);
+        self.begin(Phase::preview(), field, stand);
+        let needs = self.draft.needs(&checks);
+        if let Some(phase) = self.draft.phases.last_mut() {
+            phase.soak = phase.soak.saturating_add(length).max(needs);
+            phase.judge(checks);
+        }
+        let text = "a preview: the new version alone, which nobody is led to, for as long, with its analyses as checks; \
+                    copies of stable and shares of the requests are left out";
+        let lacking = if lacking.is_empty() {
+            String::new()
+        } else {
+            format!(
+                "; the templates {} are not among the files: import them together with this one",
+                lacking.join(", ")
+            )
+        };
+        self.notes.say(field, Differs, format!("{text}{lacking}"));
     }
 
     /// Whether requests are told apart and there are some left; what is said of a step where that is not so.

@@ -1,7 +1,8 @@
 //! Which resources are served, and what is particular to each of them. Pure.
 //!
-//! A resource needs a row here and its fields in `manifest/kinds.txt`.
+//! A resource needs a row here and its fields in `manifest/kinds.txt`, unless they are open.
 
+use std::sync::LazyLock;
 use tidegate_controller::manifest::kinds::Schema;
 
 /// What is particular to a resource; each is one word of a row.
@@ -25,9 +26,15 @@ pub enum Trait {
     Generation,
     /// Names are labels (RFC 1123), without dots.
     LabelNames,
+    /// Its definition has to be installed first.
+    Absent,
+    /// Nothing is known of its fields: whatever comes is taken.
+    Open,
 }
 
-use Trait::{ClusterWide, CreateOnUpdate, Custom, Generation, LabelNames, Scale, ShowsDeleted, Status, Versioned};
+use Trait::{
+    Absent, ClusterWide, CreateOnUpdate, Custom, Generation, LabelNames, Open, Scale, ShowsDeleted, Status, Versioned,
+};
 
 /// A resource: where it is served, and how it behaves.
 #[derive(Debug)]
@@ -56,6 +63,7 @@ pub const RESOURCES: &[Resource] = resources! {
     "v1" "Event" "events" "ev" [CreateOnUpdate];
     "v1" "Namespace" "namespaces" "ns" [ClusterWide, Status, LabelNames, ShowsDeleted];
     "v1" "Node" "nodes" "no" [ClusterWide, Status];
+    "v1" "PersistentVolumeClaim" "persistentvolumeclaims" "pvc" [Status, Open];
     "v1" "Pod" "pods" "po" [Status, ShowsDeleted, Generation];
     "v1" "Secret" "secrets" "" [];
     "v1" "Service" "services" "svc" [Status, CreateOnUpdate, ShowsDeleted, LabelNames];
@@ -66,14 +74,18 @@ pub const RESOURCES: &[Resource] = resources! {
     "apps/v1" "ReplicaSet" "replicasets" "rs" [Status, Scale, Generation];
     "apps/v1" "StatefulSet" "statefulsets" "sts" [Status, Scale, Generation];
     "autoscaling/v2" "HorizontalPodAutoscaler" "horizontalpodautoscalers" "hpa" [Status];
+    "batch/v1" "CronJob" "cronjobs" "cj" [Status, Generation, Open];
     "batch/v1" "Job" "jobs" "" [Status, Generation];
+    "cert-manager.io/v1" "Certificate" "certificates" "cert" [Status, Versioned, Generation, Custom, Open, Absent];
     "coordination.k8s.io/v1" "Lease" "leases" "" [Versioned, CreateOnUpdate];
     "discovery.k8s.io/v1" "EndpointSlice" "endpointslices" "" [Generation];
     "events.k8s.io/v1" "Event" "events" "ev" [CreateOnUpdate];
+    "external-secrets.io/v1" "ExternalSecret" "externalsecrets" "es" [Status, Versioned, Generation, Custom, Open, Absent];
     "gateway.networking.k8s.io/v1" "GRPCRoute" "grpcroutes" "" [Status, Versioned, Generation, Custom];
     "gateway.networking.k8s.io/v1" "HTTPRoute" "httproutes" "" [Status, Versioned, Generation, Custom];
     "gateway.solo.io/v1" "RouteTable" "routetables" "rt" [Versioned, Generation, Custom];
     "keda.sh/v1alpha1" "ScaledObject" "scaledobjects" "so" [Status, Versioned, Generation, Custom];
+    "monitoring.coreos.com/v1" "ServiceMonitor" "servicemonitors" "smon" [Versioned, Generation, Custom, Open, Absent];
     "networking.istio.io/v1" "DestinationRule" "destinationrules" "dr" [Status, Versioned, Generation, Custom];
     "networking.istio.io/v1" "VirtualService" "virtualservices" "vs" [Status, Versioned, Generation, Custom];
     "networking.k8s.io/v1" "Ingress" "ingresses" "ing" [Status, Generation];
@@ -83,6 +95,12 @@ pub const RESOURCES: &[Resource] = resources! {
     "traefik.io/v1alpha1" "IngressRoute" "ingressroutes" "" [Generation, Custom];
     "traefik.io/v1alpha1" "TraefikService" "traefikservices" "" [Generation, Custom];
 };
+
+/// What those are made of that are open.
+static OPEN: LazyLock<Vec<Schema>> = LazyLock::new(|| {
+    let open = RESOURCES.iter().filter(|resource| resource.is(Open));
+    open.map(|resource| Schema::open(resource.api_version, resource.kind, resource.is(Custom))).collect()
+});
 
 impl Resource {
     /// The one of that kind.
@@ -136,7 +154,9 @@ impl Resource {
     /// What its objects are made of.
     #[must_use]
     pub fn schema(&self) -> Option<&'static Schema> {
-        Schema::of(self.api_version, self.kind)
+        Schema::of(self.api_version, self.kind).or_else(|| {
+            OPEN.iter().find(|schema| schema.kind() == self.kind && schema.api_version() == self.api_version)
+        })
     }
 }
 

@@ -6,7 +6,7 @@
 use super::asked::{ApiVerb, Asked};
 use super::fields::FieldRefusal;
 use super::options::How;
-use super::resource::{Resource, Trait};
+use super::resource::{RESOURCES, Resource, Trait};
 use super::store::{Store, within};
 use super::write::Change;
 use super::{decode, status};
@@ -33,7 +33,9 @@ impl World {
     /// A cluster with the namespaces `default` and `kube-system`, at that time.
     #[must_use]
     pub fn new(now: Time) -> Self {
-        let mut world = Self { now, store: Store::default(), made: 0, collected: 0, missing: Arc::default() };
+        let absent = RESOURCES.iter().filter(|resource| resource.is(Trait::Absent));
+        let missing = Arc::new(absent.map(|resource| resource.plural).collect());
+        let mut world = Self { now, store: Store::default(), made: 0, collected: 0, missing };
         for name in ["kube-system", "default"] {
             world.make_namespace(name);
         }

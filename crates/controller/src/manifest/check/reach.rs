@@ -10,6 +10,7 @@ use crate::manifest::diagnostic::{Code, Diagnostic, MOST};
 use crate::manifest::ids::Namespace;
 use crate::manifest::ids::TenantName;
 use crate::manifest::object::Kind;
+use crate::manifest::other::Other;
 use crate::manifest::policy::{Policy, Tenant};
 use crate::manifest::raw::Permission;
 use crate::manifest::set::Item;
@@ -36,7 +37,7 @@ enum Who {
     With(Permission),
 }
 
-static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| lines().filter_map(row).collect());
+static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| lines().flat_map(rows).collect());
 
 /// The lines of the table by their columns.
 fn lines() -> impl Iterator<Item = [&'static str; 5]> {
@@ -47,13 +48,22 @@ fn lines() -> impl Iterator<Item = [&'static str; 5]> {
     })
 }
 
-/// A line as a rule; none if it says that there is nothing to look at.
-fn row([kinds, path, fine, who, what]: [&'static str; 5]) -> Option<Row> {
-    let path: Vec<&str> = if kinds.starts_with("pods ") || kinds == "pods" {
-        ["spec", "template"].into_iter().chain(path.split(' ')).collect()
-    } else {
-        path.split(' ').collect()
-    };
+/// A line as rules, one for each place of the template of pods; none if it says that there is nothing to look at.
+fn rows(line: [&'static str; 5]) -> Vec<Row> {
+    let [kinds, path, ..] = line;
+    let path = |above: &[&'static str]| above.iter().copied().chain(path.split(' ')).collect();
+    if kinds != "pods" {
+        return Vec::from_iter(row(line, kinds_of(kinds), path(&[])));
+    }
+    let scheduled = kinds_of("CronJob");
+    let below = ["spec", "jobTemplate", "spec", "template"];
+    row(line, kinds_of(kinds), path(&["spec", "template"]))
+        .into_iter()
+        .chain(row(line, scheduled, path(&below)))
+        .collect()
+}
+
+fn row([_, _, fine, who, what]: [&'static str; 5], kinds: Vec<Kind>, path: Vec<&'static str>) -> Option<Row> {
     let fine = fine.split(' ').filter(|word| *word != "-").collect();
     let who = match who {
         "never" => Who::Never,
@@ -64,7 +74,7 @@ fn row([kinds, path, fine, who, what]: [&'static str; 5]) -> Option<Row> {
             .map(Who::With)
             .expect("each line names a permission or nobody, because a test reads them"),
     };
-    (what != "-").then(|| Row { kinds: kinds_of(kinds), path, fine, who, what })
+    (what != "-").then_some(Row { kinds, path, fine, who, what })
 }
 
 /// The table as people read it: of which kinds, at which place, what reaches nothing, and who may have it otherwise.
@@ -72,10 +82,15 @@ pub fn told() -> impl Iterator<Item = [&'static str; 4]> {
     lines().filter(|[.., what]| *what != "-").map(|[kinds, path, fine, who, _]| [kinds, path, fine, who])
 }
 
+/// The kinds that the table is about: those that are known, and of the others the usual ones.
+fn all() -> impl Iterator<Item = Kind> {
+    Kind::ALL.iter().copied().chain(Other::usual().map(Kind::Other))
+}
+
 fn kinds_of(names: &str) -> Vec<Kind> {
     let of = |name: &str| match name {
         "pods" => Kind::WORKLOADS.iter().copied().chain([Kind::Job]).collect(),
-        name => Kind::ALL.iter().copied().filter(|kind| kind.as_str() == name).collect::<Vec<_>>(),
+        name => all().filter(|kind| kind.as_str() == name).collect::<Vec<_>>(),
     };
     names.split(' ').flat_map(of).collect()
 }
@@ -235,9 +250,9 @@ mod tests {
     fn every_kind_has_a_line_and_every_line_is_understood() {
         assert!(ROWS.len() > 20);
         let named: Vec<Kind> = lines().flat_map(|[kinds, ..]| kinds_of(kinds)).collect();
-        for kind in Kind::MANIFEST.iter().chain([&Kind::Job]) {
+        for kind in all().filter(|kind| kind.is_of_sets() || *kind == Kind::Job) {
             assert!(
-                named.contains(kind),
+                named.contains(&kind),
                 "reach.txt has no line for {kind}: say what it may reach, or that it reaches nothing"
             );
         }

@@ -10,6 +10,8 @@ use crate::manifest::object::{Kind, ObjectRef};
 use crate::manifest::scaler;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// How what several rollouts need has a home.
+const SHARED: &str = "what both need stands in a rollout of its own, with target: none (docs/files.md)";
 /// How many of those that share something are named.
 const FEW: usize = 3;
 
@@ -83,6 +85,9 @@ fn same_objects(judged: &[Judged], sharers: &[usize], me: usize, references: &[&
     let found = format!("the rollouts {rollouts} lay claim to the same: {what}");
     let expected = "each object in one rollout";
     match first.and_then(|reference| one.items.get(*reference)) {
+        Some(item) if code == Code::Conflict && first.is_none_or(|first| one.target.as_ref() != Some(*first)) => {
+            item.error("/metadata/name", code, found, expected).help(SHARED)
+        }
         Some(item) => item.error("/metadata/name", code, found, expected),
         None => Diagnostic { code, found, expected: expected.to_owned(), ..one.name_at.clone() },
     }

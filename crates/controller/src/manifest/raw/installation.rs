@@ -2,7 +2,7 @@
 
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{ClusterName, InstanceName, Namespace, ProviderName};
-use crate::manifest::object::Kind;
+use crate::manifest::other::GroupKind;
 use crate::sign::PublicKey;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -311,8 +311,9 @@ pub struct Caps {
     /// The namespaces. Empty: those of the policy.
     #[serde(default)]
     pub namespaces: BTreeSet<Namespace>,
-    /// The kinds of objects that a set may hold, and Job for what stands before steps. No other is written, or watched for what
-    /// rollouts have. Empty: all that tidegate manages.
+    /// The kinds of objects that a set may hold, and Job for what stands before steps: of those that tidegate has a role for by their names,
+    /// of any other as GROUP/KIND. Of the first no other is written, or watched for what rollouts have; if none is named, all are. The
+    /// others may be there beside the usual ones (docs/files.md), which fall away where any of the first is named.
     #[serde(default)]
-    pub kinds: BTreeSet<Kind>,
+    pub kinds: BTreeSet<GroupKind>,
 }

@@ -3,6 +3,7 @@
 use crate::manifest::duration::Span;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{CheckName, ClusterName, Hostname, Namespace, Percent, ScheduleName, TenantName};
+use crate::manifest::other::GroupKind;
 use crate::manifest::team::Approver;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,6 +43,10 @@ pub struct Tenant {
     /// to one tenant.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub hosts: BTreeSet<Hostname>,
+    /// The kinds of objects that its sets may hold, of those that the installation allows: some by their names limit those that tidegate has
+    /// a role for, some as GROUP/KIND all others.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub kinds: BTreeSet<GroupKind>,
     /// Who may decide: accounts by their names on the Git host, or by their numbers there as in `id:7`, and teams such as `"@acme/shop"`;
     /// where no host with an API is named, people on the installation's list of allowed signers by their addresses. Empty: whoever can
     /// merge there.

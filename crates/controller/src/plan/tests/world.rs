@@ -473,7 +473,7 @@ impl World {
     pub(super) fn soak_is_over(&self) -> DecisionAction {
         let position = self.record.as_ref().and_then(|record| record.phase.position());
         let step = position.map_or_else(|| "tenth".parse().expect("a step"), |position| position.step.clone());
-        DecisionAction::Skip { step }
+        DecisionAction::Skip { step, through: crate::manifest::decision::Through::Step }
     }
 
     pub(super) fn say_of(&mut self, action: DecisionAction, run: RunId) {

@@ -1,6 +1,7 @@
 //! Asking a Git host who approved a decision: each in a task of its own. What Git can tell is asked of Git.
 
 use super::{Collector, SignatureVerifier, of_rollout};
+use crate::forge::budget::Pause;
 use crate::forge::host::{Host, HostError, Opened, Pulled, Shown};
 use crate::gate::proof::{Author, MergedPull, ProofEvidence, ReviewEvidence};
 use crate::git::{Authorship, Changed, GitError, RefName, Store};
@@ -14,6 +15,7 @@ use crate::plan::evidence::{Request, ReviewQuery, Version};
 use crate::reconcile::clock::Clock;
 use crate::reconcile::source::Branches;
 use crate::record::state::Time;
+use chrono::TimeDelta;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -28,17 +30,23 @@ const PEOPLE: usize = 50;
 /// How many commits a version may be made by that are no merges: each costs one to three calls, and what a host has told of most of them is
 /// kept.
 const COMMITS: usize = 250;
+/// How long who has asked has a share of what the host allows: it begins to count anew by then.
+const SHARED: TimeDelta = TimeDelta::hours(1);
 /// How many they may be with those of the pull requests that were squashed or rebased to them, whatever these are about.
 const REMADE: usize = 1_000;
 
 /// Who tells how decisions came to their branch.
 pub struct ReviewFetcher {
     make: Box<dyn Fn() -> Host + Send + Sync>,
-    /// The Git host for each tenant, who has a share of what it allows: one question at a time.
-    hosts: std::sync::Mutex<BTreeMap<Option<TenantName>, Arc<Mutex<Host>>>>,
+    /// The Git host for each tenant, who has a share of what it allows: one question at a time; and when they asked last.
+    hosts: std::sync::Mutex<BTreeMap<Option<TenantName>, Asker>>,
+    pause: Pause,
     store: Store,
     branches: Branches,
 }
+
+/// A tenant's Git host, and when they asked last.
+type Asker = (Arc<Mutex<Host>>, Time);
 
 /// Why not all was told.
 #[derive(Debug, thiserror::Error)]
@@ -77,7 +85,7 @@ impl Collector {
             self.spawn(of_rollout(rollout), async move {
                 let told = match (review_query.asked.rule.by, &review_fetcher, &signature_verifier) {
                     (By::Reviews, Some(review_fetcher), _) => {
-                        let host = review_fetcher.host(review_query.tenant.as_ref()).await;
+                        let host = review_fetcher.host(review_query.tenant.as_ref(), clock.now()).await;
                         match review_fetcher.pulled(&host, &review_query.asked.commit).await {
                             Ok(Some(pulled)) => review_fetcher.tell(&host, &clock, &review_query, pulled).await,
                             Ok(None) => Ok((ProofEvidence::Pushed, clock.now())),
@@ -116,19 +124,25 @@ impl Collector {
 impl ReviewFetcher {
     /// By a Git host made anew for each tenant that asks. Asks nothing yet.
     pub fn new(make: impl Fn() -> Host + Send + Sync + 'static, store: Store, branches: Branches) -> Self {
-        Self { make: Box::new(make), hosts: std::sync::Mutex::default(), store, branches }
+        Self { make: Box::new(make), hosts: std::sync::Mutex::default(), pause: Pause::default(), store, branches }
     }
 
-    /// The Git host for a tenant: however much they ask, no other waits for that, or for what the host allows them.
-    async fn host(&self, tenant: Option<&TenantName>) -> Arc<Mutex<Host>> {
-        let (host, among) = {
-            let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
-            let made = || Arc::new(Mutex::new((self.make)()));
-            let host = Arc::clone(hosts.entry(tenant.cloned()).or_insert_with(made));
-            (host, hosts.len())
-        };
+    /// The Git host for a tenant: however much they ask, no other waits for that, or for what the host allows them. Who has not asked for
+    /// long has no share.
+    async fn host(&self, tenant: Option<&TenantName>, now: Time) -> Arc<Mutex<Host>> {
+        let (host, among) = self.asker(tenant, now);
         host.lock().await.share(among);
         host
+    }
+
+    /// The same, and among how many what the host allows is shared.
+    fn asker(&self, tenant: Option<&TenantName>, now: Time) -> (Arc<Mutex<Host>>, usize) {
+        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = || (Arc::new(Mutex::new((self.make)().heeding(&self.pause))), now);
+        let (host, asked) = hosts.entry(tenant.cloned()).or_insert_with(made);
+        *asked = now;
+        let host = Arc::clone(host);
+        (host, hosts.values().filter(|(_, asked)| now - *asked < SHARED).count())
     }
 
     /// The pull request that a commit came by to its branch.
@@ -296,14 +310,18 @@ fn is_asked(review_query: &ReviewQuery, head: &CommitId) -> bool {
 
 /// The commits that made a version, as Git tells.
 pub(super) async fn made(store: &Store, main: &RefName, version: &Version) -> Result<Vec<Authorship>, GitError> {
-    match store.authors(&version.commit, &version.stable).await {
-        // Main is fetched without its past.
-        Err(GitError::Missing(_)) => {
-            store.deepen(main).await?;
-            store.authors(&version.commit, &version.stable).await
-        }
-        made => made,
+    let ask = || store.authors(&version.commit, &version.stable);
+    let mut made = ask().await;
+    // Main is fetched without its past. Where that was more than may be fetched, commits alone may tell enough.
+    if let Err(GitError::Missing(_)) = made {
+        store.fetch_ancestry(main).await?;
+        made = ask().await;
     }
+    if let Err(GitError::Missing(_)) = made {
+        store.deepen(main).await?;
+        made = ask().await;
+    }
+    made
 }
 
 /// By which teams of the rule people are approvers. Nothing is asked about those whose decision does not count in any case.
@@ -344,8 +362,8 @@ mod tests {
     use super::*;
     use crate::forge::branch::approval;
     use crate::forge::host::Pass;
-    use crate::forge::host::testing::Server;
     use crate::forge::host::testing::github::sha;
+    use crate::forge::host::testing::{Fault, Server};
     use crate::gate::proof::ProofQuestion;
     use crate::git::Person;
     use crate::manifest::installation::{Access, HostKind, PullHost};
@@ -449,7 +467,7 @@ mod tests {
             ..alone(commit)
         };
         let made = vec![made(&alone_by_eve, &[]), made(&paired, &["ana", "tool"]), made(&squashed, &[])];
-        let host = review_fetcher.host(None).await;
+        let host = review_fetcher.host(None, fixture::time("12:00:00")).await;
         let writers = review_fetcher.writers(&host, made).await.unwrap();
         // An address that the host gave is of one number, whatever was before it; any other is nobody's.
         let expected =
@@ -459,6 +477,22 @@ mod tests {
         let asked =
             server.state().asked.iter().filter(|(what, _)| what.ends_with(&format!("commits/{paired}"))).count();
         assert_eq!(asked, 1, "of each commit once");
+    }
+
+    #[tokio::test]
+    async fn attack_112_a_pause_is_kept_by_all_tenants_and_who_has_not_asked_for_long_has_no_share() {
+        let (review_fetcher, server, _world) = review_fetcher().await;
+        let (now, tenants) = (fixture::time("12:00:00"), ["a", "b"].map(|name| name.parse::<TenantName>().unwrap()));
+        let headers = vec![("retry-after", "1800".to_owned())];
+        server.state().fault = Some(Fault { at: "", status: 429, headers, body: String::new() });
+        let [one, other] =
+            [review_fetcher.host(Some(&tenants[0]), now).await, review_fetcher.host(Some(&tenants[1]), now).await];
+        let asked = async |host: &Mutex<Host>| host.lock().await.repository().await;
+        assert!(matches!(asked(&one).await, Err(HostError::Limited(1_800))));
+        assert!(matches!(asked(&other).await, Err(HostError::Limited(1_800))));
+        assert_eq!(server.state().asked.len(), 1, "the other one has heard of it");
+        let among = |now| review_fetcher.asker(Some(&tenants[1]), now).1;
+        assert_eq!((among(now), among(now + SHARED)), (2, 1));
     }
 
     #[tokio::test]
@@ -478,7 +512,7 @@ mod tests {
             (format!("commits/{own}/pulls"), json!([inner])),
         ]
         .into();
-        let host = review_fetcher.host(None).await;
+        let host = review_fetcher.host(None, fixture::time("12:00:00")).await;
         let writers = review_fetcher.writers(&host, vec![alone(&main)]).await.unwrap();
         let who: BTreeSet<String> = named(&writers).into_keys().collect();
         let people = ["ana", "eve", "host@example.org", "mallory@example.org", "carol@example.org"];
@@ -489,7 +523,7 @@ mod tests {
     #[tokio::test]
     async fn what_a_host_has_told_of_commits_is_asked_once_and_again_where_somebody_has_no_account() {
         let (review_fetcher, server, _world) = review_fetcher().await;
-        let host = review_fetcher.host(None).await;
+        let host = review_fetcher.host(None, fixture::time("12:00:00")).await;
         let [squashed, topic, below] = ["a", "b", "0"].map(sha);
         let opened = json!([pull(10, "eve", &squashed, "main")]);
         for (account, again) in [(Value::Null, 2), (json!({"id": 1, "login": "ana"}), 0)] {
@@ -528,7 +562,7 @@ mod tests {
             ];
             server.state().there.extend(there);
         }
-        let host = review_fetcher.host(None).await;
+        let host = review_fetcher.host(None, fixture::time("12:00:00")).await;
         let made = squashed.iter().map(|commit| alone(commit)).collect();
         let error = review_fetcher.writers(&host, made).await.unwrap_err();
         assert!(error.to_string().contains("more than 1000 commits"), "{error}");
@@ -540,7 +574,8 @@ mod tests {
     async fn attack_112_a_tenant_with_a_hundred_commits_keeps_no_other_waiting() {
         let (review_fetcher, server, _world) = review_fetcher().await;
         let [blog, shop]: [TenantName; 2] = ["blog", "shop"].map(|name| name.parse().unwrap());
-        let (blog, shop) = (review_fetcher.host(Some(&blog)).await, review_fetcher.host(Some(&shop)).await);
+        let now = fixture::time("12:00:00");
+        let (blog, shop) = (review_fetcher.host(Some(&blog), now).await, review_fetcher.host(Some(&shop), now).await);
         let commits: Vec<String> = (1..100).map(|n| format!("{n:040x}")).collect();
         let pulls = commits.iter().map(|commit| (format!("commits/{commit}/pulls"), json!([])));
         let first = (format!("commits/{}", commits[0]), commit(&commits[0], "eve", &[]));

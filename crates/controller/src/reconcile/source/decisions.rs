@@ -27,6 +27,11 @@ pub struct FiledDecisions {
 }
 
 impl FiledDecisions {
+    /// Nobody knows what is said at that tip.
+    pub(super) fn unread(tip: Option<CommitId>, why: String) -> Self {
+        Self { tip, unreadable: [(String::new(), why)].into(), ..Self::default() }
+    }
+
     /// What is said about a rollout.
     #[must_use]
     pub fn about(&self, id: &RolloutId) -> Decisions {

@@ -3,11 +3,11 @@
 use super::state::LoadedRecords;
 use crate::gate::guard::Guard;
 use crate::gate::schedule::{FreezeSpan, ScheduleError, Window};
-use crate::git::{Ancestry, Declared, GitError, Store};
+use crate::git::{Ancestry, Declared, GitError, Known, Sought, Store};
 use crate::manifest::desired::Rollout;
 use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::duration::Span;
-use crate::manifest::files::RepoPath;
+use crate::manifest::files::{Entry, Files, RepoPath};
 use crate::manifest::ids::{CommitId, Namespace, RolloutId, ScheduleName, TenantName};
 use crate::manifest::installation::Caps;
 use crate::manifest::load::{self, Emptiness, Loaded, Rejected};
@@ -35,9 +35,17 @@ struct Tree {
     rollouts: BTreeMap<RolloutId, Result<Arc<Rollout>, String>>,
     /// Files that may declare a rollout whose name cannot be read, with what is wrong with them.
     broken: BTreeMap<RepoPath, String>,
-    /// The namespaces of tenants whose directories are not read, with the reason.
-    closed: BTreeMap<Namespace, String>,
+    /// Where a rollout that is not found may lie, and why nobody knows.
+    hidden: Vec<Hidden>,
     emptiness: Emptiness,
+}
+
+/// What was not looked at, or tells nothing.
+#[derive(Debug)]
+struct Hidden {
+    why: String,
+    /// The namespaces of rollouts that may lie there; any, if none.
+    of: Option<BTreeSet<Namespace>>,
 }
 
 /// The policy, ready to be asked.
@@ -53,6 +61,16 @@ impl Wanted {
     #[must_use]
     pub fn unreadable(why: String) -> Self {
         Self { commit: None, tree: Err(why), policies: None }
+    }
+
+    /// Whether it says the same as another one, and is the same value where that is large.
+    pub(super) fn is_as(&self, other: &Self) -> bool {
+        let is_same = match (&self.tree, &other.tree) {
+            (Ok(one), Ok(other)) => Arc::ptr_eq(one, other),
+            (one, other) => one.as_ref().err() == other.as_ref().err(),
+        };
+        let policies = [self, other].map(|it| it.policies.as_ref().map(Arc::as_ptr));
+        is_same && self.commit == other.commit && policies[0] == policies[1]
     }
 
     /// Every rollout that it names.
@@ -99,9 +117,10 @@ impl Wanted {
         if let Some(why) = recorded.and_then(|state| tree.broken_at(&state.source.path)) {
             return Desired::Rejected(why.clone());
         }
-        match (&tree.emptiness, tree.closed.get(&id.namespace)) {
+        let may_be_there = |hidden: &&Hidden| hidden.of.as_ref().is_none_or(|of| of.contains(&id.namespace));
+        match (&tree.emptiness, tree.hidden.iter().find(may_be_there)) {
             // It may have moved there.
-            (Emptiness::Whole, Some(why)) => Desired::Rejected(why.clone()),
+            (Emptiness::Whole, Some(hidden)) => Desired::Rejected(hidden.why.clone()),
             (Emptiness::Whole, None) => Desired::Gone,
             (Emptiness::NoRollouts, _) => {
                 Desired::Unreadable("main holds no rollout at all; nothing is ended by that".into())
@@ -162,19 +181,19 @@ pub(super) struct Cache {
     parsed: Option<Parsed>,
     /// The last good policy.
     policies: Option<Arc<Policies>>,
-    /// The tip that nobody who may sign has signed.
-    refused: Option<CommitId>,
+    /// The tip whose signature was judged last, and whether it was accepted.
+    judged: Option<(CommitId, bool)>,
 }
 
 /// A tree of main, with the policy in it.
 #[derive(Clone)]
 struct Parsed {
     /// What stands for all that was read.
-    id: String,
+    known: Known,
     /// The commit that it is known to be of.
     commit: CommitId,
     /// What was looked for besides.
-    also: BTreeSet<RepoPath>,
+    sought: Sought,
     tree: Arc<Tree>,
     policies: Result<Arc<Policies>, String>,
 }
@@ -192,27 +211,27 @@ impl Cache {
         records: &LoadedRecords,
         now: Time,
     ) -> Result<Arc<Wanted>, GitError> {
+        self.judged = None;
         let Some(tip) = tip else { return Ok(self.unreadable("the branch does not exist".to_owned())) };
         if let Some(why) = self.rewritten(store, tip, records).await? {
             return Ok(self.unreadable(why));
         }
-        if let Some(why) = store.unverified(tip, now).await? {
-            self.refused = Some(tip.clone());
+        let unverified = store.unverified(tip, now).await?;
+        self.judged = Some((tip.clone(), unverified.is_none()));
+        if let Some(why) = unverified {
             return Ok(self.unreadable(format!("UnverifiedSource: {why}")));
         }
-        self.refused = None;
         self.compared |= matches!(records, LoadedRecords::Read(_));
-        // What is recorded is found wherever it lies, so that nothing is ended by a directory that moved.
-        let also: BTreeSet<RepoPath> = records.states().map(|state| state.source.path.clone()).collect();
-        if self.parsed.as_ref().is_none_or(|known| known.commit != *tip || known.also != also) {
-            match store.declared(tip, &also, self.parsed.as_ref().map(|known| known.id.as_str())).await {
+        let sought: Sought = records.states().collect();
+        if self.parsed.as_ref().is_none_or(|known| known.commit != *tip || known.sought != sought) {
+            match store.declared(tip, &sought, self.parsed.as_ref().map(|parsed| &parsed.known)).await {
                 Ok(Some(declared)) => self.parse(declared, tip, caps),
                 Ok(None) => {}
                 Err(error) if error.is_of_content() => return Ok(self.unreadable(error.to_string())),
                 Err(error) => return Err(error),
             }
             if let Some(parsed) = &mut self.parsed {
-                (parsed.commit, parsed.also) = (tip.clone(), also);
+                (parsed.commit, parsed.sought) = (tip.clone(), sought);
             }
         }
         let Some(Parsed { tree, policies, .. }) = self.parsed.clone() else {
@@ -226,8 +245,9 @@ impl Cache {
         Ok(Arc::new(Wanted { commit: self.tip.clone(), tree: Ok(tree), policies: self.policies.clone() }))
     }
 
-    fn parse(&mut self, Declared { files, id }: Declared, commit: &CommitId, caps: &Caps) {
+    fn parse(&mut self, Declared { files, unseen, known: id }: Declared, commit: &CommitId, caps: &Caps) {
         let loaded = load::load(&files, caps);
+        let hidden = hidden(&loaded, &files, unseen);
         // The API server knows its own fields best, and refuses those that it does not know.
         for warning in loaded.warnings.iter().filter(|warning| warning.code != Code::UnknownField) {
             tracing::warn!(%warning, "main");
@@ -238,7 +258,7 @@ impl Cache {
             Some(_) | None => Arc::new(new),
         });
         let known = self.parsed.take().map(|parsed| parsed.tree);
-        let tree = Tree::of(loaded, known.as_deref());
+        let tree = Tree::of(loaded, hidden, known.as_deref());
         // Without a policy every rollout is rejected for that alone, which is told as such.
         if policies.is_ok() {
             for (what, why) in tree.news(known.as_deref()) {
@@ -246,7 +266,7 @@ impl Cache {
             }
         }
         let (tree, commit) = (Arc::new(tree), commit.clone());
-        self.parsed = Some(Parsed { id, commit, also: BTreeSet::new(), tree, policies });
+        self.parsed = Some(Parsed { known: id, commit, sought: Sought::default(), tree, policies });
     }
 
     /// What the tip has to descend from: the last one that this process believed, and, once in a term, what the records name.
@@ -255,14 +275,13 @@ impl Cache {
         named.filter(|commit| **commit != CommitId::none()).chain(&self.tip).cloned().collect()
     }
 
-    /// Whether a tip that was refused for its signature is accepted now, or the other way round: the list of who may sign has
-    /// changed, or a key has expired.
-    pub(super) async fn is_judged_anew(&self, store: &Store, now: Time) -> bool {
-        match (&self.refused, &self.tip) {
-            (Some(tip), _) => matches!(store.unverified(tip, now).await, Ok(None)),
-            (None, Some(tip)) => matches!(store.unverified(tip, now).await, Ok(Some(_))),
-            (None, None) => false,
-        }
+    /// Whether a tip whose signature was judged is accepted now and was not, or the other way round: the list of who may sign has
+    /// changed, or a key has expired. Where it was not judged, as it cannot be believed for something else, nothing would change.
+    pub(super) async fn is_judged_anew(&self, store: &Store, tip: Option<&CommitId>, now: Time) -> bool {
+        let Some((judged, accepted)) = self.judged.as_ref().filter(|(judged, _)| Some(judged) == tip) else {
+            return false;
+        };
+        store.unverified(judged, now).await.is_ok_and(|unverified| unverified.is_none() != *accepted)
     }
 
     /// Compares with the records again: another leader may have acted upon a newer tip than we saw.
@@ -312,9 +331,9 @@ impl Cache {
 
 impl Tree {
     /// `known` is the tree before: rollouts that are equal stay the same value, so that nothing is planned anew for them.
-    fn of(loaded: Loaded, known: Option<&Self>) -> Self {
+    fn of(loaded: Loaded, hidden: Vec<Hidden>, known: Option<&Self>) -> Self {
         let emptiness = loaded.emptiness();
-        let Loaded { policy, rollouts, unnamed, warnings } = loaded;
+        let Loaded { policy: _, rollouts, unnamed, warnings } = loaded;
         let links = warnings.into_iter().filter(|warning| warning.code == Code::SymlinkIgnored);
         let mut broken: BTreeMap<RepoPath, String> = BTreeMap::new();
         for diagnostic in unnamed.into_iter().chain(links) {
@@ -324,9 +343,6 @@ impl Tree {
             }
             text.push_str(&diagnostic.to_string());
         }
-        let tenants = policy.iter().flat_map(|policy| policy.tenants.values());
-        let closed = tenants.filter_map(|tenant| Some((&tenant.namespaces, broken.get(&tenant.path)?)));
-        let closed = closed.flat_map(|(names, why)| names.iter().map(|name| (name.clone(), why.clone()))).collect();
         let same = |id: &RolloutId, rollout: Rollout| {
             let before = known.and_then(|tree| tree.rollouts.get(id)?.as_ref().ok());
             before.filter(|before| ***before == rollout).cloned().unwrap_or_else(|| Arc::new(rollout))
@@ -338,7 +354,7 @@ impl Tree {
             };
             (id, outcome)
         };
-        Self { rollouts: rollouts.into_iter().map(judged).collect(), broken, closed, emptiness }
+        Self { rollouts: rollouts.into_iter().map(judged).collect(), broken, hidden, emptiness }
     }
 
     /// What is wrong with a file, or with a directory that it lies in.
@@ -359,6 +375,25 @@ impl Tree {
         });
         rollouts.chain(files).collect()
     }
+}
+
+/// Where a rollout may lie that was not found.
+fn hidden(loaded: &Loaded, files: &Files, unseen: Option<String>) -> Vec<Hidden> {
+    let mut hidden: Vec<Hidden> = unseen.into_iter().map(|why| Hidden { why, of: None }).collect();
+    let Ok(policy) = &loaded.policy else { return hidden };
+    let is_read = |path: &RepoPath| matches!(files.get(path), Some(Entry::File { .. }));
+    let misnamed = loaded.warnings.iter().filter(|warning| warning.code == Code::Misnamed);
+    for diagnostic in loaded.unnamed.iter().chain(misnamed) {
+        let of = match policy.tenant_of(&diagnostic.path) {
+            // What a tenant has written there, it may have written there of its own.
+            Some((_, tenant)) if tenant.path != diagnostic.path => Some(tenant.namespaces.clone()),
+            // In no tenant's directory other programs may have files of that name.
+            None if is_read(&diagnostic.path) => continue,
+            Some(_) | None => None,
+        };
+        hidden.push(Hidden { why: diagnostic.to_string(), of });
+    }
+    hidden
 }
 
 /// The first of several lines, and how many there are besides.
@@ -416,7 +451,7 @@ mod tests {
         Tree {
             rollouts: rollouts.iter().map(|(id, why)| (id.parse().unwrap(), Err((*why).to_owned()))).collect(),
             broken: broken.iter().map(|(path, why)| (path.parse().unwrap(), (*why).to_owned())).collect(),
-            closed: BTreeMap::new(),
+            hidden: Vec::new(),
             emptiness: Emptiness::Whole,
         }
     }

@@ -25,7 +25,9 @@ use crate::git::{Ancestry, Below, GitError, Person, RefName, Store};
 use crate::manifest::ids::{CommitId, InstanceName, InvalidId, RolloutId};
 use crate::manifest::installation::Caps;
 use crate::plan::input::Git;
+use crate::record::state::Time;
 use crate::report::metrics::{GitOperation, GitOutcome, Metrics};
+use chrono::TimeDelta;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -135,8 +137,11 @@ pub struct Source {
     view: Option<Arc<GitView>>,
     /// Whether the last look-up found all that could be requests.
     below: Below,
-    /// The tip of main that is more than may be fetched, and why.
-    unfetched: Option<(CommitId, String)>,
+    unfetched: fetch::Unfetched,
+    /// When that may be tried again.
+    again_at: Option<Time>,
+    /// Whether the cache may lack what the last view was read from.
+    lost: bool,
     /// The remote was looked at by this process at least once.
     seen_remote: bool,
     record_signatures: record_signatures::RecordSignatures,
@@ -159,7 +164,9 @@ impl Source {
             pin: None,
             view: None,
             below: Below::All,
-            unfetched: None,
+            unfetched: fetch::Unfetched::default(),
+            again_at: None,
+            lost: false,
             seen_remote: false,
             record_signatures: record_signatures::RecordSignatures::default(),
             main: main::Cache::default(),
@@ -198,11 +205,32 @@ impl Source {
         self.requests.retry();
     }
 
-    /// Looks at the remote's tips once, and reads what moved. `anchor` is the newest state tip that any leader knew.
+    /// Looks at the remote's tips once, and reads what moved, or could not be read before. `anchor` is the newest state tip that any
+    /// leader knew.
     ///
     /// *Guarantees*: after `Same` the last view, and after `Moved` the new one, is what the remote said after this call
     /// began.
     pub async fn look_up(&mut self, anchor: Option<&CommitId>) -> Poll {
+        let (before, unfetched) = (self.view.clone(), self.unfetched.clone());
+        let again = unfetched.may_come() && self.again_at.is_none_or(|at| self.clock.now() >= at);
+        let looked = self.look(anchor, again).await;
+        match (looked, before) {
+            // What could not be fetched did not come this time either.
+            (Poll::Changed(new), Some(old))
+                if again
+                    && unfetched == self.unfetched
+                    && (&old.git, &old.tips) == (&new.git, &new.tips)
+                    && old.main.is_as(&new.main) =>
+            {
+                self.view = Some(old);
+                self.read_requests().await
+            }
+            (looked, _) => looked,
+        }
+    }
+
+    /// The same; what could not be fetched before is tried again.
+    async fn look(&mut self, anchor: Option<&CommitId>, again: bool) -> Poll {
         let tips = self.tips().await;
         self.count(GitOperation::LookUp, tips.as_ref().err());
         let tips = match tips {
@@ -213,19 +241,28 @@ impl Source {
             view.git == Git::Fresh && view.tips == self.requests.thinned(tips.clone(), &self.branches, &view.records)
         };
         let same = self.view.as_ref().is_some_and(is_same);
-        if same && !self.main.is_judged_anew(&self.store, self.clock.now()).await {
+        let main = tips.main.clone();
+        if same && !again && !self.main.is_judged_anew(&self.store, main.as_ref(), self.clock.now()).await {
             return self.read_requests().await;
         }
         // Asked after the look-up: who has taken the name since then shows tips that nobody fetches.
         if !same && let Some(doubt) = self.doubt().await {
             return doubt;
         }
-        match self.read(tips, Git::Fresh, anchor).await {
+        let started = self.clock.now();
+        let read = self.read(tips, Git::Fresh, anchor).await;
+        let now = self.clock.now();
+        // What is slow keeps all waiting for a third of the time at most.
+        self.again_at = Some(now - started).filter(|took| *took > TimeDelta::seconds(1)).map(|took| now + took * 2);
+        match read {
             Ok(view) => {
                 self.seen_remote = true;
                 Poll::Changed(view)
             }
-            Err(error) => Poll::Unreachable(error.to_string()),
+            Err(error) => {
+                self.lost |= !error.is_retriable();
+                Poll::Unreachable(error.to_string())
+            }
         }
     }
 
@@ -260,7 +297,7 @@ impl Source {
         let is_same = |new: &GitView| {
             before.is_some_and(|old| old.git == Git::Fresh && old.tips == new.tips && Arc::ptr_eq(&old.main, &new.main))
         };
-        match self.look_up(anchor).await {
+        match self.look(anchor, false).await {
             Poll::Unchanged => self.doubt().await.unwrap_or(Poll::Unchanged),
             Poll::Changed(view) if is_same(&view) => self.doubt().await.unwrap_or(Poll::Unchanged),
             looked @ (Poll::Changed(_) | Poll::Unreachable(_) | Poll::WrongRepository(_)) => looked,
@@ -329,8 +366,7 @@ impl Source {
         let tips = self.requests.thinned(tips, &self.branches, &records);
         let now = self.clock.now();
         let main = self.read_main(&tips, &git, &records, now).await?;
-        let decisions =
-            self.decisions.read(&self.store, tips.decisions.as_ref(), &records, &self.branches.author).await?;
+        let decisions = self.read_decisions(&tips, &records).await?;
         let records = self.state.with_sets(&self.store, records, &main, &decisions).await?;
         let beside = requests::Beside {
             store: &self.store,

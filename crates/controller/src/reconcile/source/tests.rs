@@ -7,6 +7,9 @@ use crate::record::state::{Deletions, Outcome, PastRun, RolloutState};
 use crate::record::store::print_state;
 use std::collections::BTreeSet;
 
+mod elsewhere;
+mod unfetched;
+
 fn away() -> Git {
     Git::Away("away".to_owned())
 }

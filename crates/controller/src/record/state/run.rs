@@ -47,6 +47,9 @@ pub struct Run {
     /// The step whose soak and checks a person skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<StepName>,
+    /// A person skipped the soak and the checks of all steps, the promotion's too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hurried: bool,
     /// Approval holds up to and with this step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approved: Vec<StepName>,

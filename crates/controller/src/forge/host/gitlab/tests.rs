@@ -1,6 +1,9 @@
 //! What GitLab tells, judged: of which commit an approval was, and who may write.
 
+use super::super::Pass;
+use super::super::testing::Server;
 use super::*;
+use crate::manifest::installation::{Access, HostKind, PullHost};
 use crate::record::fixture::{commit, time};
 
 const APPROVER: u64 = 2;
@@ -139,4 +142,21 @@ fn attack_85_a_no_of_which_a_part_is_missing_is_still_a_no() {
     };
     assert_eq!(ask(json!({"id": 3, "username": "eve"})), Ok(vec![Says::ChangesRequested]), "without a version");
     assert!(ask(json!({"id": -1, "username": "ghost"})).unwrap_err().contains("nobody can tell"));
+}
+
+#[tokio::test]
+async fn nobody_has_an_empty_address() {
+    let (server, dir) = (Server::start(HostKind::Gitlab).await, tempfile::tempdir().unwrap());
+    let token_file = dir.path().join("token");
+    std::fs::write(&token_file, "token").unwrap();
+    let (access, pass) = (Access::Token(token_file.clone()), Pass::Token(token_file));
+    let (owner, name) = ("acme".to_owned(), "shop".to_owned());
+    let site = PullHost { kind: HostKind::Gitlab, api: server.api(), owner, name, access };
+    let mut host = Host::new(site, pass, Box::new(|_, _| {}), Box::new(|| time("12:00:00"))).unwrap();
+    // Whoever shows no address has an empty one.
+    let ana = json!({"id": 3, "username": "ana", "public_email": ""});
+    let ben = json!({"id": 4, "username": "ben", "public_email": "Ben@example.org"});
+    server.state().there.insert("/users".to_owned(), json!([ana, ben]));
+    assert_eq!(host.owner("ben@example.org").await.unwrap().map(|user| user.id), Some(4));
+    assert_eq!(host.owner("").await, Ok(None));
 }

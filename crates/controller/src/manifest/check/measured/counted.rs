@@ -59,7 +59,9 @@ fn counted(case: &Case<'_>, pointer: &str, proxy: Proxy) -> Vec<Diagnostic> {
             "else measure in the application: prometheus with a query of your own and \
              labels: {pod: pod, version: tidegate_io_pods}"
         }
-        TargetKind::Service => "else prometheus with a query of your own about the Service of the new version",
+        TargetKind::Service | TargetKind::None => {
+            "else prometheus with a query of your own about the Service of the new version"
+        }
     };
     let refused = |at: &str, what: &str, expected: &str| {
         vec![case.error(&format!("{pointer}{at}"), Code::RouterLimit, what, expected).help(own)]

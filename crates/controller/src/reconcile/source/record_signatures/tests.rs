@@ -132,6 +132,27 @@ async fn attack_87_92_main_is_followed_only_if_someone_who_may_has_signed_its_ti
 }
 
 #[tokio::test]
+async fn attack_87_a_tip_that_is_not_believed_is_not_read_again_because_another_one_has_lost_its_key() {
+    let world = World::new().await;
+    let list = world.dir.path().join("allowed");
+    let allow = |signers: &[&[u8]]| {
+        let line = |signer: &&[u8]| format!("ana@example.com {}\n", key(signer).public());
+        std::fs::write(&list, signers.iter().map(line).collect::<String>()).unwrap();
+    };
+    allow(&[OURS]);
+    world.commit_signed("main", &[("README.md", Some("1"))], &key(OURS)).await;
+    let mut source = world.source_with("c", |config| config.signers_file = Some(list.clone()));
+    assert_eq!(moved(&mut source, None).await.main.why_unreadable(), None);
+    world.commit_on("main", None, &[("README.md", Some("2"))]).await;
+    let view = moved(&mut source, None).await;
+    assert!(view.main.why_unreadable().unwrap().starts_with("history rewritten"));
+    allow(&[]);
+    for _ in 0..3 {
+        assert!(matches!(source.look_up(None).await, Poll::Unchanged));
+    }
+}
+
+#[tokio::test]
 async fn attack_89_a_key_whose_time_is_over_decides_nothing_whatever_time_its_commit_gives() {
     let world = World::new().await;
     let list = world.dir.path().join("allowed");
