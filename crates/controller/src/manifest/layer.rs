@@ -4,8 +4,10 @@
 use super::diagnostic::{Code, Diagnostic, quoted};
 use super::hex::hex;
 use super::ids::ObjectName;
+use super::object::Kind;
 use super::set::Item;
 use super::yaml::{Content as Yaml, Node};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -17,6 +19,11 @@ pub const MOST_BYTES: usize = 1_048_576;
 pub const MOST_LAYERS: usize = 1_000;
 /// The longest name of a file: that of a key of a ConfigMap.
 const LONGEST_NAME: usize = 253;
+
+impl Kind {
+    /// The kinds of rollouts that configure nodes: watched where there is one, and nowhere else.
+    pub const OF_NODES: &'static [Self] = &[Self::Node, Self::NodeConfig, Self::NodeConfigLayer];
+}
 
 /// The labels of a node.
 pub type NodeLabels = BTreeMap<String, String>;
@@ -33,11 +40,12 @@ pub struct Layer {
 }
 
 /// Which nodes: all of whose labels all of these ask for. Without any it selects all nodes.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct NodeSelector(Vec<Asked>);
 
 /// What one label has to be.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 enum Asked {
     /// One of these values.
     In(String, Vec<String>),
@@ -66,6 +74,21 @@ impl NodeSelector {
     #[must_use]
     pub fn is_all(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// The label of which no value is in both, so that no node is: none where there may be nodes that both select.
+    #[must_use]
+    pub fn parted_by<'a>(&'a self, other: &Self) -> Option<&'a str> {
+        self.0.iter().find_map(|asked| {
+            let Asked::In(key, values) = asked else { return None };
+            let apart = other.0.iter().any(|asked| match asked {
+                Asked::In(same, others) => same == key && values.iter().all(|value| !others.contains(value)),
+                Asked::DoesNotExist(same) => same == key,
+                Asked::NotIn(same, others) => same == key && values.iter().all(|value| others.contains(value)),
+                Asked::Exists(_) => false,
+            });
+            apart.then_some(key.as_str())
+        })
     }
 }
 

@@ -255,7 +255,7 @@ impl Judged {
                 let (findings, listed) = judged.examine(files, policy, caps, &draft, (raw, &jobs), root);
                 errors.extend(findings.errors);
                 warnings = findings.warnings;
-                finished = judged.finished(&draft, raw, listed, &jobs);
+                finished = judged.finished(&draft, raw, listed, (&jobs, caps));
             }
             (Err(found), _) => errors.extend(found.clone()),
             (Ok(_), None) => {}
@@ -283,7 +283,11 @@ impl Judged {
         let listed = set::list(files, &self.path, &raw.spec.manifests);
         let tenant = policy.and_then(|policy| policy.tenant_of(&self.path));
         let others = |kind: &GroupKind| allowed(kind, caps, tenant);
-        let kinds = Kinds { known: Kind::MANIFEST, others: &others };
+        let nobody = |_: &GroupKind| Err("a rollout of nodes has layers alone".to_owned());
+        let kind = raw.spec.target.kind;
+        let others: &dyn Fn(&GroupKind) -> Result<(), String> =
+            if kind == TargetKind::NodeConfig { &nobody } else { &others };
+        let kinds = Kinds { known: kind.kinds(), others };
         let (items, found) = set::read_kinds(&listed.files, self.path.parent().as_ref(), &self.id.namespace, &kinds);
         let case = Case {
             source: &draft.parsed.source,
@@ -296,6 +300,7 @@ impl Judged {
             broken: found.iter().map(|diagnostic| diagnostic.path.clone()).collect(),
         };
         let mut findings = check::check(&case, policy);
+        findings.errors.extend(check::nodes(&case, caps.nodes()));
         findings.errors.extend(found);
         findings.errors.extend(
             listed.misplaced.iter().map(|m| {
@@ -304,7 +309,9 @@ impl Judged {
         );
         findings.errors.extend(jobs.wrong.iter().cloned());
         let all = items.values().chain(jobs.items.values());
-        findings.errors.extend(all.filter_map(|item| capped(item, caps, tenant)));
+        let capped =
+            |item: &Item| capped(item, caps, tenant).filter(|_| raw.spec.target.kind != TargetKind::NodeConfig);
+        findings.errors.extend(all.filter_map(capped));
         if raw.spec.target.track != Track::default() && !caps.allows_kind(Kind::ConfigMap) {
             let found =
                 "this installation manages no objects of kind ConfigMap, and each copy of what is tracked has one";
@@ -316,7 +323,12 @@ impl Judged {
             ));
         }
         findings.warnings.extend(listed.ignored.iter().filter_map(|path| Some(unread(path, files.get(path)?))));
-        self.target = case.target().map(|item| item.object.reference().clone());
+        self.target = if raw.spec.target.kind == TargetKind::NodeConfig {
+            let (kind, namespace) = (Kind::NodeConfig, self.id.namespace.clone());
+            "all".parse().ok().map(|name| ObjectRef { kind, namespace, name })
+        } else {
+            case.target().map(|item| item.object.reference().clone())
+        };
         self.route = route(&self.id, &raw.spec);
         self.copies = check::copies(&case);
         if let (Some(policy), Some((name, tenant))) = (policy, tenant) {
@@ -329,18 +341,21 @@ impl Judged {
     }
 
     /// The rollout, if it has a cluster, a target and at most one router.
-    fn finished(&self, draft: &Draft, raw: &raw::Rollout, files: SetFiles, jobs: &Jobs) -> Option<Rollout> {
-        let target = if raw.spec.target.kind == TargetKind::None {
-            None
-        } else {
-            Some(&self.items.get(self.target.as_ref()?)?.object)
-        };
+    fn finished(
+        &self,
+        draft: &Draft,
+        raw: &raw::Rollout,
+        files: SetFiles,
+        (jobs, caps): (&Jobs, &Caps),
+    ) -> Option<Rollout> {
+        let target =
+            if !raw.spec.target.kind.is_object() { None } else { Some(&self.items.get(self.target.as_ref()?)?.object) };
         Some(Rollout {
             id: self.id.clone(),
             path: draft.path.clone(),
             blob: draft.blob.clone(),
             cluster: self.cluster.clone()?,
-            plan: plan(&raw.spec, jobs)?,
+            plan: plan(&raw.spec, jobs, caps)?,
             rollback_window: raw.spec.rollback.window,
             suspend: if raw.spec.suspend { Suspend::Yes } else { Suspend::No },
             set: Arc::new(set::assemble(files, &self.items, target)),
@@ -413,7 +428,7 @@ fn route(id: &RolloutId, spec: &raw::RolloutSpec) -> Option<ObjectRef> {
 }
 
 /// The plan that the file describes; `None` where the router, or what a check asks, is not exactly one.
-fn plan(spec: &raw::RolloutSpec, jobs: &Jobs) -> Option<Plan> {
+fn plan(spec: &raw::RolloutSpec, jobs: &Jobs, caps: &Caps) -> Option<Plan> {
     let traffic = match &spec.traffic {
         None => {
             let of = |router| Traffic { router, settle: Span::ZERO, drain: Span::ZERO, session_affinity: None };
@@ -430,6 +445,7 @@ fn plan(spec: &raw::RolloutSpec, jobs: &Jobs) -> Option<Plan> {
     let raw::Promotion { before, bake, checks } = &spec.promotion;
     let raw::Target { kind, name, layout, track } = spec.target.clone();
     Some(Plan {
+        nodes: caps.nodes().cloned().filter(|_| kind == TargetKind::NodeConfig),
         target: Target { kind, name, layout, track },
         traffic,
         phases: spec.phases.iter().flat_map(expand::phases).collect(),

@@ -1,6 +1,6 @@
 use super::*;
 use crate::manifest::ids::Namespace;
-use crate::manifest::object::{Kind, Object, ObjectRef};
+use crate::manifest::object::{Object, ObjectRef};
 use crate::manifest::yaml::{self, Dialect};
 use proptest::prelude::*;
 use serde_json::json;

@@ -25,7 +25,9 @@ pub(super) fn reject(judged: &mut [Judged]) {
     let mut claims = Claims::new();
     for (i, one) in judged.iter().enumerate().filter(|(_, one)| one.permitted) {
         names.entry(one.id.clone()).or_default().push(i);
-        for reference in one.items.keys() {
+        // The nodes are claimed as one: what each is told has its name.
+        let nodes = one.target.iter().filter(|target| target.kind == Kind::NodeConfig);
+        for reference in one.items.keys().chain(nodes) {
             claims.entry((one.cluster.clone(), reference.clone())).or_default().push(i);
         }
     }
