@@ -4,6 +4,7 @@
 
 pub mod cli;
 
+pub use tidegate_agent as agent;
 pub use tidegate_controller::{
     analysis, cluster, forge, gate, git, manifest, people, plan, reconcile, record, report, rules, sign, workload,
 };

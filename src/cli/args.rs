@@ -1,5 +1,6 @@
 //! The command line as types. The help texts are part of the interface: tests hold them.
 
+use super::agent::{AgentArgs, AgentDriverArgs};
 use super::completions::CompletionsArgs;
 use super::decide::{AbortArgs, AdoptArgs, ApproveArgs, DecisionArgs, DeleteArgs, RetryArgs, RollbackArgs, SkipArgs};
 use super::demo::DemoArgs;
@@ -66,6 +67,7 @@ Write:
 
 Serve:
   run          Run the controller
+  agent        Put a node's configuration into force, and take back what does harm
   doctor       Check what the controller needs, and say what is missing
 
 Try:
@@ -175,6 +177,8 @@ impl SshArgs {
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     Run(RunArgs),
+    Agent(AgentArgs),
+    AgentDriver(AgentDriverArgs),
     Doctor(DoctorArgs),
     Init(InitArgs),
     Validate(ValidateArgs),

@@ -7,6 +7,7 @@ mod args;
 mod check;
 mod delete;
 mod own;
+mod skip;
 
 pub(super) use args::{
     AbortArgs, AdoptArgs, ApproveArgs, Asked, DecisionArgs, RetryArgs, RollbackArgs, SkipArgs, Verb, person,

@@ -11,6 +11,7 @@ use crate::manifest::ids::RolloutId;
 use crate::plan::input::Decisions;
 use crate::record::state::Time;
 use crate::report::view::Record;
+use std::sync::Arc;
 
 /// The directory of a rollout on the decisions branch.
 pub(super) fn directory(id: &RolloutId) -> Result<RepoPath, Failure> {
@@ -29,13 +30,14 @@ pub(super) async fn about(repository: &Repository, record: &Record) -> Result<De
     let dir = directory(&record.state.metadata)?;
     let files = repository.files(&branch, &tip, &dir).await?;
     let at_start = match record.state.decisions_at() {
-        Some(start) if *start == tip => files.clone(),
-        // A start that is not there any more was rewritten away: nobody can tell what is new, so nothing counts.
-        Some(start) => repository.files_at(start, &dir).await.unwrap_or_else(|_| files.clone()),
-        None => Files::new(),
+        Some(start) if *start == tip => Some(files.clone()),
+        // A start that is not there any more was rewritten away: nobody can tell what is new.
+        Some(start) => repository.files_at(start, &dir).await.ok(),
+        None => Some(Files::new()),
     };
-    let at_start = filed(&at_start).into_iter().map(|file| (file.path, file.blob)).collect();
-    Ok(Decisions { tip: Some(tip), filed: filed(&files), at_start, ..Decisions::default() })
+    let keys = |files: Files| filed(&files).into_iter().map(|file| (file.path, file.blob)).collect();
+    let at_start = at_start.map(|files| Arc::new(keys(files)));
+    Ok(Decisions { tip: Some(tip), filed: Arc::new(filed(&files)), at_start, ..Decisions::default() })
 }
 
 /// What the controller would not count of these.
@@ -45,7 +47,7 @@ pub(super) fn judge(record: &Record, decisions: &Decisions, now: Time) -> Vec<Ig
         record: &record.state,
         plan: record.plan.as_ref(),
         files: &decisions.filed,
-        at_start: &decisions.at_start,
+        at_start: decisions.at_start.as_deref(),
         // The window stands on main, which is not read here: what is too old for it is not told.
         rollback_window: Span::from_secs(u64::MAX),
         // What the host proves is judged by the controller alone, and stands in the record.

@@ -130,7 +130,7 @@ async fn wanted_files(
 }
 
 fn wanted(id: &RolloutId, files: &Files) -> Result<Rollout, Failure> {
-    match load::load(files, &Caps::default()).rollouts.remove(id) {
+    match load::load(files, &Caps::unknown()).rollouts.remove(id) {
         Some(Ok(rollout)) => Ok(rollout),
         Some(Err(rejected)) => {
             let errors: Vec<String> = rejected.diagnostics.iter().map(ToString::to_string).collect();

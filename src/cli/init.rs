@@ -1,6 +1,8 @@
 //! `tidegate init FILE…`: the first files of a repository, from an application's manifests or from what is live of it, and what to
 //! set on the Git host.
 
+mod team;
+
 use super::Exit;
 use super::failure::Failure;
 use super::import;
@@ -8,7 +10,7 @@ use super::screen::Screen;
 use super::ui::Ink;
 use crate::forge::branch::propose_prefix;
 use crate::forge::settings::{ProtectedBranch, Settings};
-use crate::manifest::ids::{InstanceName, Namespace};
+use crate::manifest::ids::{InstanceName, Namespace, TenantName};
 use crate::manifest::installation;
 use crate::manifest::policy;
 use clap::{Args, ValueEnum};
@@ -29,12 +31,22 @@ use tidegate_import::{Made, Tool};
   tidegate init podinfo.yaml --write .
   kubectl get deployment,service,httproute -n shop -o yaml | tidegate init - --write .
   tidegate init podinfo.yaml --host gitea         # the settings as commands
+  tidegate init --team echo --owner @acme/echo --router contour --write .
 "
 )]
 pub struct InitArgs {
     /// The files; - is standard input
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "team", value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Writes the folder of a team that shares a proxy with others, with an application of its name, and says what operations add (docs/teams.md)
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["files", "namespace"], requires = "owner")]
+    team: Option<TenantName>,
+    /// Who owns the team's folder on the Git host
+    #[arg(long, value_name = "@NAME", requires = "team", value_parser = team::owner)]
+    owner: Option<String>,
+    /// What leads requests to the team's application
+    #[arg(long, value_name = "ROUTER", requires = "team", default_value = "gatewayAPI")]
+    router: team::Router,
     /// Writes the files below this directory; none that is there is overwritten
     #[arg(short, long, value_name = "DIR")]
     write: Option<PathBuf>,
@@ -70,6 +82,11 @@ enum HostKind {
 
 /// Reads, and prints or writes.
 pub(super) fn command(args: &InitArgs, screen: &Screen) -> Result<Exit, Failure> {
+    if let Some((name, owner)) = args.team.as_ref().zip(args.owner.as_ref()) {
+        let (team, dir) = (team::Team { name, owner, router: args.router }, args.write.as_deref());
+        let next = team.next(dir, args.host, screen.ink);
+        return import::deliver(&team::imported(team.files(dir)), dir, &next, screen);
+    }
     let Some(mut imported) = import::read(Tool::Bare, &args.files, args.namespace.as_str(), None, screen)? else {
         return Ok(Exit::Findings);
     };

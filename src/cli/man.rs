@@ -38,7 +38,7 @@ pub(super) fn command(args: &ManArgs, screen: &Screen) -> Result<Exit, Failure> 
         while let Some(command) = ahead.pop() {
             let path = dir.join(format!("{}.1", name(command)));
             std::fs::write(&path, page(command)?).with_context(|| format!("cannot write {}", path.display()))?;
-            ahead.extend(command.get_subcommands());
+            ahead.extend(command.get_subcommands().filter(|command| !command.is_hide_set()));
         }
     } else {
         screen.print(&String::from_utf8_lossy(&page(&main)?))?;

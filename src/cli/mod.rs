@@ -4,6 +4,7 @@
 //! `main.rs` calls this room. It may import every other room; nobody imports it.
 
 mod address;
+mod agent;
 mod args;
 mod cache;
 mod completions;
@@ -70,6 +71,9 @@ pub fn main() -> ExitCode {
     }
     let runtime = if let args::Command::Demo(_) = cli.command {
         demo::runtime()
+    } else if let args::Command::Agent(_) = cli.command {
+        // One on each node: small.
+        tokio::runtime::Builder::new_current_thread().enable_all().build()
     } else {
         tokio::runtime::Builder::new_multi_thread().enable_all().build()
     };
@@ -90,6 +94,8 @@ async fn dispatch(cli: Cli, screen: &Screen) -> Result<Exit, Failure> {
     use args::Command;
     match cli.command {
         Command::Run(args) => run::command(args, screen).await,
+        Command::Agent(args) => agent::command(args).await,
+        Command::AgentDriver(args) => agent::driver(args, screen),
         Command::Doctor(args) => doctor::command(args, screen).await,
         Command::Validate(args) => validate::command(&args, screen),
         Command::Init(args) => init::command(&args, screen),

@@ -229,7 +229,7 @@ impl Repository {
         self.store.fetch_tip(&name, &tip).await?;
         let declared = self.store.declared(&tip, &Sought::default(), None).await;
         let files = declared.map(|declared| declared.map(|declared| declared.files).unwrap_or_default());
-        Ok(Some(files.map(|files| load::load(&files, &Caps::default())).map_err(|error| error.to_string())))
+        Ok(Some(files.map(|files| load::load(&files, &Caps::unknown())).map_err(|error| error.to_string())))
     }
 
     /// Whether it is certain that `branch` declares no rollout, not even one with errors.

@@ -77,7 +77,7 @@ pub(super) fn log_to_stderr(cli: &Cli) -> Result<(), Failure> {
 
 fn default_level(command: &Command, verbose: u8) -> &'static str {
     // The controller's decisions are its log; other commands print theirs.
-    match verbose.min(9) + u8::from(matches!(command, Command::Run(_))) {
+    match verbose.min(9) + u8::from(matches!(command, Command::Run(_) | Command::Agent(_))) {
         0 => "error",
         1 => "info",
         2 => "debug,hyper=info,h2=info,tower=info",

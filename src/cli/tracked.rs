@@ -43,7 +43,7 @@ mod tests {
     #[test]
     fn c_7_what_is_tracked_is_as_it_was_known_last() {
         let files = validate::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples-repo")).unwrap();
-        let mut loaded = load(&files, &Caps::default());
+        let mut loaded = load(&files, &Caps::unknown());
         let mut rollout = loaded.rollouts.remove(&"shop/podinfo".parse().unwrap()).unwrap().unwrap();
         rollout.plan.target.track.config_maps = vec!["podinfo".parse().unwrap()];
         let plain = Arc::clone(&rollout.set);

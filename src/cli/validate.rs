@@ -138,7 +138,7 @@ pub(super) fn root(dir: &Path) -> Result<Option<PathBuf>, Unreadable> {
 /// When a directory or a file cannot be read.
 pub(super) fn loaded(dir: &Path) -> Result<Loaded, Unreadable> {
     let files = read(dir)?;
-    let mut loaded = load::load(&files, &Caps::default());
+    let mut loaded = load::load(&files, &Caps::unknown());
     let below = floors::below(&files, &loaded);
     loaded.warnings.extend(below);
     let links = linked(dir, &files, &loaded);

@@ -53,12 +53,16 @@ pub(crate) struct Checker {
     events: i64,
 }
 
-pub(crate) const KINDS: [(&str, &str, &str); 13] = [
+/// A kind that is known by its names alone.
+pub(crate) const MONITORS: (&str, &str, &str) = ("monitoring.coreos.com/v1", "ServiceMonitor", "servicemonitors");
+
+pub(crate) const KINDS: [(&str, &str, &str); 14] = [
     ("apps/v1", "Deployment", "deployments"),
     ("apps/v1", "StatefulSet", "statefulsets"),
     ("apps/v1", "DaemonSet", "daemonsets"),
     ("v1", "Service", "services"),
     ("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers"),
+    MONITORS,
     ("gateway.networking.k8s.io/v1", "HTTPRoute", "httproutes"),
     ("gateway.networking.k8s.io/v1", "GRPCRoute", "grpcroutes"),
     ("networking.istio.io/v1", "VirtualService", "virtualservices"),
@@ -477,7 +481,7 @@ impl Checker {
     pub(crate) fn rests(&self, id: &RolloutId, tag: &str, pods: u64) -> bool {
         let Some(seen) = self.rollouts.iter().find(|seen| seen.id == *id) else { return false };
         let tagged = seen.image() == format!("{}:{tag}", seen.part.shape.name);
-        tagged && seen.pods() == pods && seen.weight() == 0 && seen.candidate_rests()
+        tagged && seen.is_measured_as(tag) && seen.pods() == pods && seen.weight() == 0 && seen.candidate_rests()
     }
 }
 

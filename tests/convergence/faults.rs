@@ -43,6 +43,8 @@ pub(crate) enum Fault {
     Rewritten { at: u64, mended: u64 },
     /// At that second all controllers are started again, and can neither list nor watch a kind for so many seconds.
     Closed { kind: &'static str, at: u64, lasts: u64 },
+    /// The definition of ServiceMonitors is deleted, with all of them, and made again.
+    Undefined { at: u64, lasts: u64 },
 }
 
 /// Which requests are counted.
@@ -114,12 +116,19 @@ pub(crate) fn faults(seed: u64, story: &Story) -> Vec<Fault> {
     let faults = (0..count).map(|_| Fault::new(&mut dice, story));
     // By dice of their own: all other faults stay as they are.
     let faults = faults.chain(closed(&mut Dice::new(seed ^ 0xc1_05ed), story));
-    faults.chain(ahead(&mut Dice::new(seed ^ 0xa4_ead), story)).collect()
+    let faults = faults.chain(ahead(&mut Dice::new(seed ^ 0xa4_ead), story));
+    faults.chain(undefined(&mut Dice::new(seed ^ 0xde_f1e5), story)).collect()
 }
 
 fn ahead(dice: &mut Dice, story: &Story) -> Option<Fault> {
     let at = dice.between(5, 60 + 120 * story.chapters());
     dice.chance(4).then_some(Fault::Ahead { at })
+}
+
+fn undefined(dice: &mut Dice, story: &Story) -> Option<Fault> {
+    let (at, lasts) = (dice.between(5, 60 + 120 * story.chapters()), dice.pick(&[20, 90, 400]));
+    let beside = story.rollouts.iter().any(|part| part.shape.beside);
+    (beside && dice.chance(40)).then_some(Fault::Undefined { at, lasts })
 }
 
 fn closed(dice: &mut Dice, story: &Story) -> Option<Fault> {
@@ -203,6 +212,7 @@ impl Fault {
             | Self::LeaseDeleted { at }
             | Self::LeaseTaken { at }
             | Self::Rewritten { at, .. }
+            | Self::Undefined { at, .. }
             | Self::Closed { at, .. } => Some(*at),
             Self::Request { .. }
             | Self::Event { .. }
@@ -338,6 +348,9 @@ impl fmt::Display for Fault {
             Self::LeaseTaken { at } => write!(f, "second {at}: a hand gives the Lease to somebody else"),
             Self::Rewritten { at, mended } => {
                 write!(f, "second {at}: the state branch is put back by a commit, and put right {mended} s later")
+            }
+            Self::Undefined { at, lasts } => {
+                write!(f, "second {at}: ServiceMonitors are not served for {lasts} s, and those that were are gone")
             }
             Self::Closed { kind, at, lasts } => {
                 write!(f, "second {at}: all start again, and {kind} cannot be read for {lasts} s")

@@ -1,6 +1,6 @@
 //! One world from its beginning to its end, with a list of faults.
 
-use crate::convergence::check::{Checker, KINDS};
+use crate::convergence::check::{Checker, KINDS, MONITORS};
 use crate::convergence::daemon::NODES;
 use crate::convergence::fault_injection::FaultInjection;
 use crate::convergence::faults::Fault;
@@ -84,11 +84,18 @@ struct Play {
     mends: Option<(Time, git2::Oid)>,
     /// When what is closed can be read again.
     opens: Option<Time>,
+    /// When ServiceMonitors are served again.
+    defined: Option<Time>,
     /// Whose clock is far ahead, and when it is set right.
     ahead: Option<(Time, String)>,
     began: Time,
     /// What `--once` says at the end that it waits on.
     last: Arc<Mutex<Option<Waiting>>>,
+}
+
+fn monitors() -> &'static Resource {
+    let (api_version, kind, _) = MONITORS;
+    Resource::of_kind(api_version, kind).unwrap()
 }
 
 fn make_node(world: &mut World, number: u64) {
@@ -106,6 +113,9 @@ impl Play {
         let stage = Arc::new(Simulation::new(directory, began).unwrap());
         if story.rollouts.iter().any(|part| part.shape.router == Router::Daemon) {
             stage.api.change(|world| (0..NODES).for_each(|number| make_node(world, number)));
+        }
+        if story.rollouts.iter().any(|part| part.shape.beside) {
+            stage.api.change(|world| world.install(monitors()));
         }
         let host = Host::open(&stage.repository());
         let checker = Arc::new(Mutex::new(Checker::new(Host::open(&stage.repository()), &story.rollouts)));
@@ -150,6 +160,7 @@ impl Play {
             underway: began,
             mends: None,
             opens: None,
+            defined: None,
             ahead: None,
             began,
             last: Arc::default(),
@@ -212,6 +223,7 @@ impl Play {
             let now = self.stage.clock.now();
             let mut busy = self.mends.is_some()
                 || self.opens.is_some()
+                || self.defined.is_some()
                 || self.ahead.is_some()
                 || !self.returns.is_empty()
                 || now < self.led_by.max(self.underway);
@@ -282,6 +294,9 @@ impl Play {
             self.fault_injection.open();
             self.opens = None;
         }
+        if self.defined.take_if(|at| *at <= now).is_some() {
+            self.stage.api.change(|world| world.install(monitors()));
+        }
         if let Some((_, whose)) = self.ahead.take_if(|(at, _)| *at <= now) {
             self.stage.step_clock(&whose, -AHEAD.num_seconds());
         }
@@ -326,6 +341,10 @@ impl Play {
                 // As where a Role is changed together with the Deployment of the controllers.
                 self.running.keys().for_each(|name| self.fault_injection.restart(name));
                 self.opens = Some(now + TimeDelta::seconds(i64::try_from(lasts).unwrap()));
+            }
+            Fault::Undefined { lasts, .. } => {
+                self.stage.api.change(|world| world.uninstall(monitors()));
+                self.defined = Some(now + TimeDelta::seconds(i64::try_from(lasts).unwrap()));
             }
             Fault::Compact { .. } => self.stage.api.change(World::compact),
             Fault::LeaseDeleted { .. } | Fault::LeaseTaken { .. } => {

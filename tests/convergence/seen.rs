@@ -2,7 +2,7 @@
 
 use crate::convergence::acts::{Act, Names};
 use crate::convergence::behind::{self, Behind};
-use crate::convergence::check::{KINDS, TIDEGATE};
+use crate::convergence::check::{KINDS, MONITORS, TIDEGATE};
 use crate::convergence::daemon::{self, Asked, Pods};
 use crate::convergence::hooks::Hooks;
 use crate::convergence::jobs::Jobs;
@@ -325,6 +325,9 @@ impl Seen {
         let (_, target) = self.part.shape.target();
         match (change.plural, candidate) {
             _ if is_route => self.misled(before, after),
+            (plural, _) if plural == MONITORS.2 => {
+                Self::early(before, after, record).map(|what| ("the rest stays stable's until promotion", what))
+            }
             // Of what both versions share the order of its pods is told.
             (plural, false) if plural == target && !self.part.shape.router.is_shared() => {
                 self.resized(before, after).or_else(|| self.overwritten(before, after, record))
@@ -337,6 +340,20 @@ impl Seen {
             }
             _ => None,
         }
+    }
+
+    /// What is known by its names alone is stable's until the promotion.
+    fn early(before: Option<&Arc<Value>>, after: &Arc<Value>, record: Option<&RolloutState>) -> Option<String> {
+        let step =
+            record?.phase.position().filter(|_| matches!(record.map(|r| &r.phase), Some(Phase::Progressing(_))))?;
+        let [old, new] = [before?, after].map(|object| &object["spec"]["jobLabel"]);
+        (old != new).then(|| format!("{new} in place of {old} while the run stands on {}", step.step))
+    }
+
+    /// Whether what stands beside a version is that of it.
+    pub(crate) fn is_measured_as(&self, tag: &str) -> bool {
+        let monitor = self.get(MONITORS.2, self.part.shape.name);
+        !self.part.shape.beside || monitor.is_some_and(|monitor| monitor["spec"]["jobLabel"] == tag)
     }
 
     /// A route that sends requests where nobody answers.

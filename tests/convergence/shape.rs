@@ -19,6 +19,8 @@ pub(crate) struct Shape {
     pub(crate) scaled: bool,
     /// Whether who got the candidate by weight keeps it.
     pub(crate) sticky: bool,
+    /// Whether a ServiceMonitor stands beside it, of which only the names are known.
+    pub(crate) beside: bool,
     /// Whether what is measured of the candidate is compared with stable.
     pub(crate) compared: bool,
     pub(crate) phases: Vec<Phase>,
@@ -142,6 +144,7 @@ impl Shape {
             leads,
             scaled,
             sticky,
+            beside: false,
             compared,
             phases,
             approved_promotion: dice.chance(25),
@@ -296,7 +299,21 @@ spec:
 kind: Service
 metadata: {{name: {own}}}
 spec: {{{leads}, ports: [{{port: 80, targetPort: 8080}}]}}
-{route}"
+{route}{}",
+            if self.beside { self.monitor(tag) } else { String::new() }
+        )
+    }
+
+    /// What measures a version, otherwise than the one before.
+    fn monitor(&self, tag: &str) -> String {
+        let (name, own) = (self.name, self.own(tag));
+        format!(
+            "---
+apiVersion: monitoring.coreos.com/v1
+kind: ServiceMonitor
+metadata: {{name: {name}}}
+spec: {{selector: {{matchLabels: {{app: {own}}}}}, jobLabel: \"{tag}\", endpoints: [{{targetPort: 8080}}]}}
+"
         )
     }
 

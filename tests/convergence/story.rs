@@ -104,6 +104,8 @@ impl Story {
             let plain = chapters.iter_mut().filter(|chapter| chapter.edit == Edit::Good && chapter.during.is_none());
             plain.for_each(|chapter| chapter.during = During::of_pods(&mut dice, shape));
         }
+        let mut dice = Dice::new(seed ^ 0x00_be51de);
+        rollouts.iter_mut().for_each(|part| part.shape.beside = dice.chance(20));
         Self { controllers, freezes, rollouts }
     }
 

@@ -239,8 +239,8 @@ impl Plans {
             past: BTreeMap::new(),
             decisions: Decisions {
                 tip: (words > 0).then(|| commit(words)),
-                filed,
-                at_start,
+                filed: Arc::new(filed),
+                at_start: Some(Arc::new(at_start)),
                 requests: BTreeMap::new(),
                 unreadable: None,
             },
@@ -248,6 +248,7 @@ impl Plans {
             policy: PolicyView { max_deletions: 5, ..PolicyView::default() },
             brake: Ok(sight.brake.then_some(BrakeWord::Revert)),
             live: Live::Seen(clusters.get(sight.cluster).live.clone()),
+            trees: Arc::default(),
             evidence: Arc::default(),
             gaps: Vec::new(),
             git,

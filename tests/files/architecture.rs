@@ -31,12 +31,15 @@ const IMPORTS: &[(&str, &[&str])] = &[
         ],
     ),
     ("rules", &[]),
+    // One node, beside the controller: its own kind of object, and a client.
+    ("agent", &["cluster", "manifest", "record"]),
     // Files in, files and notes out.
     ("import", &["manifest", "plan", "record", "workload"]),
     ("world", &["analysis", "cluster", "forge", "git", "manifest", "reconcile", "record", "workload"]),
     (
         "cli",
         &[
+            "agent",
             "cluster",
             "forge",
             "gate",
@@ -66,6 +69,10 @@ const PURE: &[&str] = &[
     "rules",
     "sign",
     "import",
+    "agent/content.rs",
+    "agent/decide",
+    "agent/decide.rs",
+    "agent/report.rs",
     "analysis/call.rs",
     "analysis/compare.rs",
     "analysis/judge.rs",
@@ -120,7 +127,7 @@ fn room(path: &str) -> Option<&str> {
 }
 
 /// Rooms that are crates of their own; all others but the program are the controller's.
-const CRATES: [&str; 2] = ["import", "world"];
+const CRATES: [&str; 3] = ["agent", "import", "world"];
 
 /// The rooms that a file names: by their crate, by `crate::`, or by so many `super::` that they leave its own.
 fn imports(source: &Source) -> BTreeSet<String> {

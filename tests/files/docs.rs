@@ -172,7 +172,7 @@ fn what_content_may_reach_is_what_holds() {
             "@private" => "gateways alone, no wildcards, or `exportTo`".to_owned(),
             word => word.strip_prefix('!').map_or_else(|| format!("`{word}`"), |word| format!("all but `{word}`")),
         });
-        let (fine, place) = (fine.collect::<Vec<_>>().join(", "), place.replace('|', "\\|"));
+        let (fine, place) = (fine.collect::<Vec<_>>().join(", ").replace('|', "\\|"), place.replace('|', "\\|"));
         let who = match who {
             "never" => "an error".to_owned(),
             "nobody" => "refused".to_owned(),

@@ -1,6 +1,7 @@
 //! What people write and read, Git over HTTP and on disk, the commands, and the code itself: nothing but Rust, git and a C compiler.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod agent;
 mod architecture;
 mod attacks;
 mod chart;

@@ -1,5 +1,6 @@
 //! Requirements on what people write, against the example repository.
 
+mod amount;
 mod daemon;
 mod field;
 mod fields;

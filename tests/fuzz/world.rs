@@ -275,6 +275,7 @@ fn input(
         policy: PolicyView { max_deletions: 5, ..PolicyView::default() },
         brake: Ok(None),
         live: seen(state, live(values)),
+        trees: Arc::default(),
         evidence: Arc::default(),
         gaps: Vec::new(),
         git: Git::Fresh,

@@ -52,6 +52,7 @@ const COMMANDS: &str = "
   hand apply APP VERSION… [; KIND PATH VALUE]   someone makes the app's objects with kubectl
   pods fail|recover DEPLOYMENT [N]   all of its pods, or so many
   pods evicted DEPLOYMENT      all of its pods, as where their nodes are drained
+  gateways gloo|contour NAMESPACE   controllers that start from now on look at what is in that namespace, which is made
   gateway closed|open          its listeners let in no routes of the namespace any more; or again
   scale APP N                  its autoscaler wants so many pods
   nodes N                      the cluster has so many: node-0, node-1, …
@@ -152,6 +153,11 @@ async fn one(world: &mut World, command: Command<'_>) -> Result<String, String> 
     match words.as_slice() {
         ["start"] => world.start().await,
         ["kill"] => world.kill(),
+        ["gateways", proxy, namespace] => {
+            world.stage.api.change(|cluster| live::space(cluster, namespace));
+            let gateways = format!("{{{proxy}: {{namespace: {namespace}}}}}");
+            world.look_at(serde_yaml::from_str(&gateways).map_err(|error| error.to_string())?);
+        }
         ["sign"] => world.stage.sign(CommitSigning::new(person::key(), [])),
         ["wait", "until", what @ ..] => return until(world, what).await,
         ["wait", time] => {

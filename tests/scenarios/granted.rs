@@ -5,7 +5,7 @@ use tidegate::cluster::rights::{self, Right};
 use tidegate::manifest::ids::Namespace;
 use tidegate::manifest::installation::Caps;
 use tidegate::manifest::layer::NodeSelector;
-use tidegate::manifest::raw::Projection;
+use tidegate::manifest::raw::{Gateways, Projection};
 use tidegate::world::kube_api::{ApiVerb, SeenRequest};
 
 pub(crate) struct Granted(Vec<Right>);
@@ -18,6 +18,11 @@ impl Granted {
         let mut all = rights::needed(&"world".parse().unwrap(), &home, &caps, Projection::Off);
         all.extend(rights::to_copy(&served));
         Self(all)
+    }
+
+    /// The same where the chart is told of these gateways.
+    pub(crate) fn look_at(&mut self, gateways: &Gateways) {
+        self.0.extend(rights::to_look(gateways, &["shop".parse().unwrap()].into()));
     }
 
     /// What is asked for and not granted.

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use tidegate::record::state::Time;
 use tidegate::world::kube_api::World;
-use tidegate::world::kube_api::resource::{RESOURCES, Resource};
+use tidegate::world::kube_api::resource::{RESOURCES, Resource, Trait};
 use tidegate::world::workloads::agents::LIKE;
 
 /// Where all rollouts live.
@@ -20,7 +20,11 @@ const HOME: &str = "tidegate";
 const HAND: &str = "kubectl-edit";
 
 pub(crate) fn resource(kind: &str) -> Result<&'static Resource, String> {
-    RESOURCES.iter().find(|resource| resource.kind == kind).ok_or_else(|| format!("there is no kind {kind}"))
+    let (name, group) = kind.split_once('.').unwrap_or((kind, ""));
+    // Several groups have a VirtualService: the one that is there from the beginning is meant.
+    let mut all = RESOURCES.iter().filter(|resource| resource.kind == name && resource.group().ends_with(group));
+    let there = all.clone().find(|resource| !resource.is(Trait::Absent));
+    there.or_else(|| all.next()).ok_or_else(|| format!("there is no kind {kind}"))
 }
 
 /// One line for each object that people have made, or that was made for them.
@@ -171,7 +175,10 @@ fn rule(rule: &Value) -> String {
 fn find(world: &World, object: &str) -> Result<Value, String> {
     let (kind, name) = object.split_once('/').ok_or("an object is named as KIND/NAME")?;
     let of = resource(kind)?;
-    let found = [NAMESPACE, HOME].into_iter().find_map(|at| world.get(of, at, name));
+    let found = match name.split_once('/') {
+        Some((at, name)) => world.get(of, at, name),
+        None => [NAMESPACE, HOME].into_iter().find_map(|at| world.get(of, at, name)),
+    };
     found.map(|found| Value::clone(found)).ok_or_else(|| format!("there is no {object}"))
 }
 
@@ -200,12 +207,19 @@ pub(crate) fn program(world: &mut World, object: &str, words: &str) -> Result<()
     world.update(found, "", "some-program").map(drop).map_err(|refusal| format!("{refusal:?}"))
 }
 
-/// A hand makes an object.
+/// A namespace for what operations has.
+pub(crate) fn space(world: &mut World, name: &str) {
+    world.make_namespace(name);
+}
+
+/// A hand makes an object, in the namespace of the rollouts or in the one that is said.
 pub(crate) fn make(world: &mut World, object: &str, words: &str) -> Result<(), String> {
     let (kind, name) = object.split_once('/').ok_or("an object is named as KIND/NAME")?;
-    let mut made = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": NAMESPACE}});
-    edits::set(&mut made, words)?;
-    world.create("v1", kind, HAND, made).map(drop).map_err(|refusal| format!("{refusal:?}"))
+    let (namespace, name) = name.split_once('/').unwrap_or((NAMESPACE, name));
+    let Resource { api_version, kind, .. } = resource(kind)?;
+    let mut made = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": namespace}});
+    words.split(" ; ").try_for_each(|edit| edits::set(&mut made, edit))?;
+    world.create(api_version, kind, HAND, made).map(drop).map_err(|refusal| format!("{refusal:?}"))
 }
 
 /// An object by its name as it is shown, without the digest in it.

@@ -88,6 +88,7 @@ scenarios! {
     autoscaler_is_lowered
     autoscaler_wants_fewer
     bad_by_its_metric
+    blocked_by_a_peer
     blue_green
     brake_at_first_sight
     brake_at_return
@@ -118,6 +119,7 @@ scenarios! {
     candidate_is_evicted
     check_nobody_understands
     checks_go_on_at_the_promotion_gate
+    claims_and_secrets_of_the_set
     clock_ran_ahead
     clock_set_forward
     closed_gate
@@ -270,6 +272,7 @@ scenarios! {
     route_is_barred
     route_is_refused
     route_is_refused_later
+    second_root
     secret_in_git
     service_headless
     service_of_clusters
@@ -278,6 +281,7 @@ scenarios! {
     service_target_fails
     session_affinity
     shared_objects
+    shared_proxy
     smuggled
     soak_while_not_ready
     spoiled
@@ -286,6 +290,8 @@ scenarios! {
     stable_down_at_rest
     stable_down_in_a_run
     stable_down_is_promoted
+    stable_down_main_moves_on
+    stable_down_taken_back
     stable_fails_during_a_run
     state_branch_is_forged
     state_branch_is_forged_at_a_gate
@@ -331,6 +337,7 @@ scenarios! {
     versioned_taken_back_and_again
     versioned_under_the_same_name
     way_back_is_blocked
+    way_back_is_frozen
     webhook_before_a_step
     webhook_holds
     webhook_says_bad

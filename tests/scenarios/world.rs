@@ -14,6 +14,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate::manifest::ids::{CommitId, RolloutId};
+use tidegate::manifest::raw::Gateways;
 use tidegate::reconcile::controller::{Once, Options};
 use tidegate::record::message::{self, CommitEntry};
 use tidegate::record::posture::{Posture, Role, Size};
@@ -344,6 +345,14 @@ impl World {
     pub(crate) fn time(&self, at: Time) -> String {
         let minutes = (at - self.began).num_minutes();
         format!("{}:{:02}", minutes / 60, minutes % 60)
+    }
+}
+
+impl World {
+    /// Controllers that start from now on look at what is in the namespaces of these, and may.
+    pub(crate) fn look_at(&self, gateways: Gateways) {
+        self.gate.lock().unwrap().granted.look_at(&gateways);
+        self.stage.look_at(gateways);
     }
 }
 

@@ -55,6 +55,11 @@
 {{- with .Values.signing }}{{ if .privateKey.secretName }}
 {{- $_ := set $spec "signing" (dict "keyFile" (include "tidegate.signingFile" $) "trusted" .trusted) }}
 {{- end }}{{ end }}
+{{- $gateways := dict }}
+{{- range $name, $gateway := .Values.gateways }}
+{{- with $gateway.namespace }}{{ $_ := set $gateways $name (dict "namespace" .) }}{{ end }}
+{{- end }}
+{{- if $gateways }}{{ $_ := set $spec "gateways" $gateways }}{{ end }}
 {{- if .Values.projection.enabled }}
 {{- $_ := set $spec "projection" true }}
 {{- end }}

@@ -33,6 +33,7 @@
 - image.repository: {{ quote $v.image.repository }} is no name of an image: it is HOST/PATH, the path in lower case
 {{- end }}
 {{- include "tidegate.wrongNamespaces" . }}
+{{- if $v.nodes.enabled }}{{ include "tidegate.wrongNodes" . }}{{ end }}
 {{- include "tidegate.wrongAmounts" . }}
 {{- include "tidegate.wrongTimes" . }}
 {{- include "tidegate.wrongTolerations" . }}
@@ -294,5 +295,30 @@ What does not fit the cluster. It is asked only where the release makes a Cluste
   controller: take it out of the list
 {{- end }}
 {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* What an agent lacks. */}}
+{{- define "tidegate.wrongNodes" -}}
+{{- $nodes := .Values.nodes }}
+{{- $agent := $nodes.agent }}
+{{- if not (has $nodes.namespace .Values.namespaces) }}
+- nodes.namespace: name the namespace of the rollout of nodes, one of namespaces ({{ join ", " .Values.namespaces }})
+{{- end }}
+{{- if and $agent.files $agent.driver }}
+- nodes.agent.driver: leave it out where nodes.agent.files is set, which has a driver of its own
+{{- else if not (or $agent.files $agent.driver) }}
+- nodes.agent.files: name the directory that contents are put into force as, such as /etc/fabric/files, or a program as
+  nodes.agent.driver
+{{- end }}
+{{- if eq (include "tidegate.seconds" $agent.limit) "0" }}
+- nodes.agent.limit: {{ quote $agent.limit }} is no time: use whole hours, minutes and seconds, such as 30s or 1m30s
+{{- end }}
+{{- if .Values.cluster.kubeconfig.secretName }}
+- nodes.enabled: set it to false where cluster.kubeconfig.secretName is set, since the agents are made in this cluster
+{{- end }}
+{{- if not (semverCompare ">=1.33-0" .Capabilities.KubeVersion.Version) }}
+- nodes.enabled: set it to false, or install into Kubernetes 1.33 or newer (this one is {{ .Capabilities.KubeVersion.Version }}): before,
+  nothing can keep an agent to its own node
 {{- end }}
 {{- end }}

@@ -24,6 +24,7 @@ use tidegate_controller::manifest::files::{Entry, InvalidPath, RepoPath};
 use tidegate_controller::manifest::ids::{CommitId, InvalidId, Namespace, RolloutId};
 use tidegate_controller::manifest::installation::{self, Installation, PullHost};
 use tidegate_controller::manifest::layer::NodeSelector;
+use tidegate_controller::manifest::raw::Gateways;
 use tidegate_controller::manifest::team::Teams;
 use tidegate_controller::reconcile::clock::{Clock, Hand};
 use tidegate_controller::reconcile::controller::{self, Options, RunError, Waiting};
@@ -94,6 +95,7 @@ pub struct Simulation {
     signing: Mutex<Option<CommitSigning>>,
     away: AtomicBool,
     host: Mutex<Option<GitHost>>,
+    gateways: Mutex<Gateways>,
 }
 
 /// A Git host in this process, on which requests are shown as pull requests.
@@ -144,6 +146,7 @@ impl Simulation {
             signing,
             away,
             host,
+            gateways: Mutex::default(),
         })
     }
 
@@ -180,6 +183,11 @@ impl Simulation {
     /// Controllers that start from now on show their requests on that host.
     pub fn host(&self, host: GitHost) {
         *self.host.lock().unwrap_or_else(PoisonError::into_inner) = Some(host);
+    }
+
+    /// Controllers that start from now on look at what stands in the namespaces of these proxies.
+    pub fn look_at(&self, gateways: Gateways) {
+        *self.gateways.lock().unwrap_or_else(PoisonError::into_inner) = gateways;
     }
 
     /// The repository, as a controller of that identity reaches it.
@@ -262,6 +270,7 @@ impl Simulation {
         let (site, transport) = host.map(|GitHost { site, transport }| (site, transport)).unzip();
         installation.caps = installation.caps.with(Teams::on(site.as_ref()));
         installation.repository.forge = site;
+        installation.gateways = self.gateways.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let world = Backends {
             cluster: Cluster::over(self.api.caller(identity), home, instance).await?,
             store: Store::open(&self.directory.join(identity), self.reached_by(identity))?,

@@ -103,7 +103,7 @@ pub(in crate::cli) struct ApproveArgs {
 #[derive(Debug, Args)]
 #[command(
     long_about = "Ends the soak and the checks of the step that a run stands on, or of all steps up to the promotion: where stable serves nobody, \
-                  that brings the version that works. Readiness, gates and the time that requests in flight need are never skipped.",
+                  that brings the version that works, and on the way back it ends the wait for stable. Readiness, gates and the time that requests in flight need are never skipped.",
     after_help = "Examples:
   tidegate skip shop/podinfo --reason \"hotfix, watched by hand\"
   tidegate skip shop/podinfo --through promotion --reason \"stable is down\""

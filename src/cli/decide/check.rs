@@ -3,10 +3,9 @@
 use super::Verb;
 use crate::cli::ui;
 use crate::gate::approval;
-use crate::manifest::decision::{Decision, DecisionAction, Through};
+use crate::manifest::decision::{Decision, DecisionAction};
 use crate::manifest::desired::Plan;
 use crate::manifest::ids::{RunId, StepName};
-use crate::plan::procedure::Stage;
 use crate::plan::report::Reason;
 use crate::record::history::{replaced, served};
 use crate::record::posture::Split;
@@ -70,7 +69,7 @@ impl Asks<'_> {
     }
 
     /// The open run, if decisions about going on can still reach it.
-    fn open(&self, what: &str) -> Result<&Run, String> {
+    pub(super) fn open(&self, what: &str) -> Result<&Run, String> {
         let Some(run) = &self.state.run else {
             return Err(format!("{what}: no run is open; {}{}", self.stands(), self.asked_to_delete()));
         };
@@ -86,7 +85,7 @@ impl Asks<'_> {
         Ok(run)
     }
 
-    fn plan(&self, run: &Run) -> Result<&Plan, String> {
+    pub(super) fn plan(&self, run: &Run) -> Result<&Plan, String> {
         self.plan.ok_or_else(|| {
             format!("the plan of run {} is not on the state branch, so nothing can be said of its steps", run.id)
         })
@@ -214,33 +213,6 @@ impl Asks<'_> {
             run.id, self.state.metadata
         );
         Ok((run.id.clone(), DecisionAction::Deny, next))
-    }
-
-    fn skip(&self, through: Through) -> Found {
-        let run = self.open("there is nothing to skip")?;
-        let plan = self.plan(run)?;
-        let steps = crate::report::view::steps(self.state, Some(plan));
-        let (Phase::Progressing(position) | Phase::Promoting(position)) = &self.state.phase else {
-            return Err(format!("there is nothing to skip: {}", self.stands()));
-        };
-        let step = steps.iter().find(|step| step.name == position.step && step.stage != Stage::Finalising);
-        let soak = step.map_or(0, |step| step.soak.as_secs());
-        if soak == 0 && through == Through::Step {
-            return Err(format!("there is nothing to skip: {} has no soak", position.step));
-        }
-        if run.hurried {
-            return Err(format!("all soaks of run {} are skipped already", run.id));
-        }
-        if through == Through::Promotion {
-            let next = "All its soaks, its bake and its checks end at once; readiness and gates still hold.".to_owned();
-            return Ok((run.id.clone(), DecisionAction::Skip { step: position.step.clone(), through }, next));
-        }
-        if run.skipped.as_ref() == Some(&position.step) {
-            return Err(format!("the soak of {} is skipped already", position.step));
-        }
-        let next =
-            format!("The soak of {} ends at once; readiness and the gates of the next step still hold.", position.step);
-        Ok((run.id.clone(), DecisionAction::Skip { step: position.step.clone(), through }, next))
     }
 
     fn hold(&self) -> Found {

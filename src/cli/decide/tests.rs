@@ -236,7 +236,7 @@ fn what_is_accepted_is_heard() {
                 record: &record.state,
                 plan: record.plan.as_ref(),
                 files: &[file],
-                at_start: &BTreeSet::new(),
+                at_start: Some(&BTreeSet::new()),
                 rollback_window: Span::from_secs(u64::MAX),
                 verifier: None,
                 now: states::now(),

@@ -126,6 +126,7 @@ async fn cluster(installation: &Installation, loaded: Option<&Loaded>) -> Vec<Ch
     let mut needed =
         rights::needed(&installation.instance, cluster.home(), &installation.caps, installation.projection);
     needed.extend(rights::to_copy(&loaded.map(copying).unwrap_or_default()));
+    needed.extend(rights::to_look(&installation.gateways, installation.caps.namespaces()));
     match cluster.lacks(needed.clone()).await {
         Ok(missing) => all.extend(checks::rights(&needed, &missing)),
         Err(error) => {

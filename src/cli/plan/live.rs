@@ -119,6 +119,8 @@ impl Scene<'_> {
             policy,
             brake: self.sight.brake.of(id).or(Ok(None)),
             live,
+            // Whose namespaces those of gateways are is the Installation's to say.
+            trees: Arc::default(),
             evidence: Arc::default(),
             gaps: Vec::new(),
             git: Git::Fresh,
@@ -216,6 +218,7 @@ fn rules(policy: Option<&Policy>) -> PolicyView {
         proof: None,
         guard: Guard::Unasked,
         floors: Floors::default(),
+        teams: policy.teams(),
         unread: false,
     }
 }

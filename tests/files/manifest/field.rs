@@ -130,16 +130,16 @@ fn a_tenant_may_have_fewer_kinds_than_the_installation() {
     let loaded = allowing(&of_group, &[ROLE]);
     let told = text(&loaded);
     assert_eq!(codes(&loaded, "shop/podinfo"), [Code::KindNotAllowed; 4], "{told}");
-    assert!(told.contains("operations allows it to the tenant by tenants.shop.kinds in tidegate.yaml"), "{told}");
+    assert!(told.contains("operations allows it by tenants.shop.kinds in tidegate.yaml"), "{told}");
     let of_role = narrowed("[Deployment, Service, HTTPRoute, ConfigMap, HorizontalPodAutoscaler, PodDisruptionBudget]");
     let loaded = allowing(&of_role, &[ROLE]);
     let told = text(&loaded);
     assert!(told.contains("tenant shop may have no objects of kind NetworkPolicy"), "{told}");
-    assert!(!told.contains("kind \"CronJob\""), "{told}");
+    assert!(told.contains("tenant shop may have no objects of kind batch/CronJob"), "{told}");
     // A kind of that name in another group is another one.
     let loaded = allowing(&narrowed("[projectcalico.org/NetworkPolicy]"), &[ROLE, "projectcalico.org/NetworkPolicy"]);
     let told = text(&loaded);
-    assert!(!told.contains("of kind NetworkPolicy") && told.contains("kind \"CronJob\""), "{told}");
+    assert!(!told.contains("of kind NetworkPolicy") && told.contains("kind batch/CronJob"), "{told}");
     // A tenant is given nothing that the installation has not.
     let beyond = narrowed("[a.example/Widget]");
     let mut beyond_it = beyond.clone();
@@ -149,6 +149,78 @@ fn a_tenant_may_have_fewer_kinds_than_the_installation() {
     );
     let told = text(&beyond_it.load());
     assert!(told.contains("caps.kinds: [a.example/Widget]"), "{told}");
+    // Where no installation is at hand nobody knows better than the policy.
+    assert_eq!(codes(&load(&beyond_it.0, &Caps::unknown()), "shop/podinfo"), []);
+}
+
+#[test]
+fn a_kind_that_no_set_has_is_told_where_the_policy_names_it() {
+    for (named, expected) in [
+        ("Ingres", "expected kinds that may stand in a set"),
+        ("CronJob", "expected batch/CronJob"),
+        ("ServiceMonitor", "expected monitoring.coreos.com/ServiceMonitor"),
+        ("Pod", "expected kinds that may stand in a set"),
+        ("rbac.authorization.k8s.io/ClusterRole", "expected kinds whose objects have a namespace"),
+    ] {
+        let mut tree = Tree::example();
+        let policy =
+            tree.text(POLICY).replacen("      allow: []\n", &format!("      allow: []\n      kinds: [{named}]\n"), 1);
+        tree.put(POLICY, policy);
+        let told = text(&tree.load());
+        assert!(told.contains(&format!("kind {named} are never managed")) && told.contains(expected), "{told}");
+    }
+}
+
+#[test]
+fn a_kind_that_begins_as_those_of_the_cluster_do_may_have_a_namespace() {
+    let tree = with("apiVersion: postgresql.cnpg.io/v1\nkind: Cluster\nmetadata: {name: web}\n");
+    let told = text(&tree.load());
+    assert!(told.contains("caps.kinds: [postgresql.cnpg.io/Cluster]"), "{told}");
+    assert_eq!(codes(&allowing(&tree, &["postgresql.cnpg.io/Cluster"]), "shop/podinfo"), []);
+}
+
+#[test]
+fn a_template_in_quotes_is_no_image() {
+    let mut tree = Tree::example();
+    let set = tree.text(PODINFO_SET);
+    let image = set.lines().find_map(|line| line.trim().strip_prefix("image: ")).unwrap().to_owned();
+    tree.put(PODINFO_SET, set.replacen(&image, "\"{{ .Values.image }}\"", 1));
+    let told = text(&tree.load());
+    assert!(told.contains("this image is a template") && told.contains("render it in CI"), "{told}");
+}
+
+#[test]
+fn a_claim_for_many_is_no_trouble_for_a_copy() {
+    let mounting = |mode: &str| {
+        let mut tree = Tree::example();
+        let mount = "      volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]\n      containers:";
+        let set = tree.text(PODINFO_SET).replacen("      containers:", mount, 1);
+        let claim = format!("spec: {{accessModes: [{mode}], resources: {{requests: {{storage: 1Gi}}}}}}");
+        tree.put(
+            PODINFO_SET,
+            format!("{set}\n---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: data}}\n{claim}\n"),
+        );
+        text(&tree.load())
+    };
+    assert!(mounting("ReadWriteOnce").contains("CannotClone"), "{}", mounting("ReadWriteOnce"));
+    assert!(!mounting("ReadWriteMany").contains("CannotClone"), "{}", mounting("ReadWriteMany"));
+}
+
+#[test]
+fn certificates_are_for_hosts_of_their_tenant() {
+    let certificate = |names: &str| {
+        let spec = format!("spec: {{secretName: x, issuerRef: {{kind: ClusterIssuer, name: public}}, {names}}}");
+        let mut tree =
+            with(&format!("apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {{name: x}}\n{spec}\n"));
+        let policy = tree.text(POLICY);
+        let hosts = "      allow: []\n      hosts: ['podinfo.example.org', '*.shop.example.org']\n";
+        tree.put(POLICY, policy.replacen("      allow: []\n", hosts, 1));
+        text(&tree.load())
+    };
+    assert!(certificate("dnsNames: [a.blog.example.org]").contains("no host a.blog.example.org"));
+    assert!(certificate("commonName: a.blog.example.org").contains("no host a.blog.example.org"));
+    let own = certificate("dnsNames: [a.shop.example.org]");
+    assert!(!own.contains("a.shop.example.org"), "{own}");
 }
 
 #[test]

@@ -79,6 +79,16 @@ fn of_pods() -> Vec<Reach> {
              dataSourceRef: {kind: PersistentVolumeClaim, name: x, namespace: blog}}}}",
         ),
         volume(
+            "spec volumes * ephemeral ** volumeName",
+            "ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, \
+             volumeName: pv-of-others}}}",
+        ),
+        volume(
+            "spec volumes * ephemeral ** selector",
+            "ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, \
+             selector: {matchLabels: {app: blog-db}}}}}",
+        ),
+        volume(
             "spec volumes * projected sources * serviceAccountToken audience",
             "projected: {sources: [{serviceAccountToken: {audience: sts.amazonaws.com, path: token}}]}",
         ),
@@ -172,6 +182,18 @@ fn of_routes() -> Vec<Reach> {
             "spec routes ** kube ref namespace",
             "routeAction: {single: {kube: {ref: {name: web, namespace: blog}, port: 80}}}",
         ),
+        table(
+            "spec routes ** shadowing upstream namespace",
+            "options: {shadowing: {percentage: 100, upstream: {name: web, namespace: blog}}}",
+        ),
+        table(
+            "spec routes ** upstreamGroup|configRef namespace",
+            "routeAction: {upstreamGroup: {name: web, namespace: blog}}",
+        ),
+        table(
+            "spec routes ** delegateOptions * namespace",
+            "optionsConfigRefs: {delegateOptions: [{name: web, namespace: blog}]}",
+        ),
         table("spec routes ** dynamicForwardProxy|clusterHeader", "routeAction: {dynamicForwardProxy: {}}"),
         table("spec routes * delegateAction namespace", "delegateAction: {name: x, namespace: blog}"),
         table("spec routes * delegateAction ref namespace", "delegateAction: {ref: {name: x, namespace: blog}}"),
@@ -183,24 +205,12 @@ fn of_routes() -> Vec<Reach> {
     ]
 }
 
-fn of_other_kinds() -> Vec<Reach> {
-    let claim = |place, more: &str| {
-        let spec = format!("spec: {{accessModes: [ReadWriteOnce], resources: {{requests: {{storage: 1Gi}}}}, {more}}}");
-        of("PersistentVolumeClaim", place, object("v1", "PersistentVolumeClaim", "", &spec))
-    };
+fn of_monitors() -> Vec<Reach> {
     let monitor = |place, kind, spec: &str| {
         let text = object("monitoring.coreos.com/v1", kind, "", &format!("spec: {{{spec}}}"));
         of("ServiceMonitor PodMonitor", place, text)
     };
-    let certificate = |place, spec: &str| {
-        let spec = format!("spec: {{secretName: aside, {spec}}}");
-        of("Certificate", place, object("cert-manager.io/v1", "Certificate", "", &spec))
-    };
-    let record = "spec: {groups: [{name: a, rules: [{record: errors, expr: vector(0)}]}]}";
-    let vault = "spec: {hashiCorpVault: {address: 'http://192.0.2.1', authentication: token}}";
     vec![
-        claim("spec dataSourceRef namespace", "dataSourceRef: {kind: PersistentVolumeClaim, name: x, namespace: blog}"),
-        claim("spec volumeName", "volumeName: pv-of-others"),
         monitor("spec namespaceSelector matchNames *", "ServiceMonitor", "namespaceSelector: {matchNames: [blog]}"),
         monitor("spec namespaceSelector any", "PodMonitor", "namespaceSelector: {any: true}"),
         monitor(
@@ -208,20 +218,62 @@ fn of_other_kinds() -> Vec<Reach> {
             "ServiceMonitor",
             "endpoints: [{port: http, bearerTokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token}]",
         ),
-        monitor("spec ** proxyUrl", "PodMonitor", "podMetricsEndpoints: [{port: http, proxyUrl: 'http://192.0.2.1'}]"),
+        monitor("spec scrapeClass", "ServiceMonitor", "scrapeClass: mutual, endpoints: [{port: http}]"),
+        monitor(
+            "spec ** proxyUrl|tokenUrl",
+            "PodMonitor",
+            "podMetricsEndpoints: [{port: http, oauth2: {tokenUrl: 'http://192.0.2.1'}}]",
+        ),
+        monitor(
+            "spec targetLabels|podTargetLabels *",
+            "ServiceMonitor",
+            "targetLabels: [team, namespace], endpoints: [{port: http}]",
+        ),
         monitor("spec ** honorLabels", "ServiceMonitor", "endpoints: [{port: http, honorLabels: true}]"),
         monitor(
             "spec ** relabelings|metricRelabelings",
             "PodMonitor",
             "podMetricsEndpoints: [{port: http, relabelings: [{targetLabel: namespace, replacement: blog}]}]",
         ),
-        certificate("spec issuerRef kind", "issuerRef: {kind: ClusterIssuer, name: internal}"),
+    ]
+}
+
+fn of_other_kinds() -> Vec<Reach> {
+    let claim = |place, more: &str| {
+        let spec = format!("spec: {{accessModes: [ReadWriteOnce], resources: {{requests: {{storage: 1Gi}}}}, {more}}}");
+        of("PersistentVolumeClaim", place, object("v1", "PersistentVolumeClaim", "", &spec))
+    };
+    let certificate = |place, spec: &str| {
+        let spec = format!("spec: {{secretName: aside, {spec}}}");
+        of("Certificate", place, object("cert-manager.io/v1", "Certificate", "", &spec))
+    };
+    let record = "spec: {groups: [{name: a, rules: [{record: errors, expr: vector(0)}]}]}";
+    let alert = "spec: {groups: [{name: a, rules: [{alert: Down, expr: vector(1), labels: {namespace: blog}}]}]}";
+    let secret = |place, spec: &str| {
+        let spec = format!("spec: {{secretStoreRef: {{name: store, kind: ClusterSecretStore}}, {spec}}}");
+        of("ExternalSecret", place, object("external-secrets.io/v1", "ExternalSecret", "", &spec))
+    };
+    let vault = "spec: {hashiCorpVault: {address: 'http://192.0.2.1', authentication: token}}";
+    vec![
+        claim("spec dataSourceRef namespace", "dataSourceRef: {kind: PersistentVolumeClaim, name: x, namespace: blog}"),
+        claim("spec volumeName", "volumeName: pv-of-others"),
+        claim("spec selector", "selector: {matchLabels: {app: blog-db}}"),
         certificate("spec isCA", "isCA: true, issuerRef: {name: own}"),
         of(
             "PrometheusRule",
             "spec groups * rules * record",
             object("monitoring.coreos.com/v1", "PrometheusRule", "", record),
         ),
+        of(
+            "PrometheusRule",
+            "spec groups * rules * labels namespace",
+            object("monitoring.coreos.com/v1", "PrometheusRule", "", alert),
+        ),
+        secret(
+            "spec ** generatorRef kind",
+            "dataFrom: [{sourceRef: {generatorRef: {kind: ClusterGenerator, name: app}}}]",
+        ),
+        secret("spec target manifest", "target: {manifest: {apiVersion: v1, kind: ConfigMap}}"),
         of(
             "TriggerAuthentication",
             "spec podIdentity|awsSecretManager|azureKeyVault|gcpSecretManager|hashiCorpVault",
@@ -236,19 +288,21 @@ fn of_others() -> Vec<Reach> {
     let leading = |more: &str| service(&format!("selector: {{app: podinfo}}, ports: [{{port: 80}}], {more}"));
     let trigger = "{type: kafka, metadata: {bootstrapServers: 'a:1', topic: t, consumerGroup: g}}";
     let scaled = format!("spec: {{scaleTargetRef: {{name: other}}, triggers: [{trigger}]}}");
+    let kept = |place, more: &str| {
+        let spec = format!(
+            "spec: {{serviceName: podinfo, selector: {{matchLabels: {{app: aside}}}}, template: {{metadata: {{labels: {{app: aside}}}}, \
+             spec: {{containers: [{{name: main, image: 'example.test/aside:1'}}]}}}}, volumeClaimTemplates: [{{metadata: {{name: a}}, \
+             spec: {{accessModes: [ReadWriteOnce], resources: {{requests: {{storage: 1Gi}}}}, {more}}}}}]}}"
+        );
+        of("StatefulSet", place, object("apps/v1", "StatefulSet", "", &spec))
+    };
     vec![
-        of(
-            "StatefulSet",
+        kept(
             "spec volumeClaimTemplates ** namespace",
-            object(
-                "apps/v1",
-                "StatefulSet",
-                "",
-                "spec: {serviceName: podinfo, selector: {matchLabels: {app: aside}}, template: {metadata: {labels: {app: aside}}, spec: {containers: \
-                 [{name: main, image: 'example.test/aside:1'}]}}, volumeClaimTemplates: [{metadata: {name: a}, spec: {accessModes: [ReadWriteOnce], \
-                 resources: {requests: {storage: 1Gi}}, dataSourceRef: {kind: PersistentVolumeClaim, name: x, namespace: blog}}}]}",
-            ),
+            "dataSourceRef: {kind: PersistentVolumeClaim, name: x, namespace: blog}",
         ),
+        kept("spec volumeClaimTemplates * spec volumeName", "volumeName: pv-of-others"),
+        kept("spec volumeClaimTemplates * spec selector", "selector: {matchLabels: {app: blog-db}}"),
         of("ServiceAccount", IDENTITY, account(", annotations: {iam.gke.io/gcp-service-account: a@b.example}", "")),
         of("ServiceAccount", "secrets ** namespace", account("", "secrets: [{name: x, namespace: blog}]")),
         of("Service", "spec externalName", service("type: ExternalName, externalName: web.blog.svc")),
@@ -289,7 +343,8 @@ fn said(tree: &Tree) -> (Vec<String>, Vec<String>) {
 #[test]
 fn attack_105_107_108_109_110_each_line_of_the_table_refuses_what_it_is_about() {
     let lines: BTreeSet<(&str, &str)> = reach::told().map(|[kinds, place, ..]| (kinds, place)).collect();
-    let all = || of_pods().into_iter().chain(of_others()).chain(of_other_kinds()).chain(of_routes());
+    let all =
+        || of_pods().into_iter().chain(of_others()).chain(of_other_kinds()).chain(of_monitors()).chain(of_routes());
     assert_eq!(all().map(|reach| (reach.kinds, reach.place)).collect::<BTreeSet<_>>(), lines);
     for reach in all() {
         let [.., who] =
@@ -303,7 +358,7 @@ fn attack_105_107_108_109_110_each_line_of_the_table_refuses_what_it_is_about() 
         let expected = if who == "never" { (refused.clone(), vec![]) } else { (vec![], refused.clone()) };
         assert_eq!(open, expected, "{}", reach.text);
         let everything =
-            "      allow: [hostPath, volumes, snippets, externalIPs, cloudIdentity, privileged, triggers]\n";
+            "      allow: [hostPath, volumes, snippets, externalIPs, cloudIdentity, privileged, triggers, metrics]\n";
         let allowed = said(&tree(&reach, everything));
         let expected = if code.starts_with("Cross") { refused.clone() } else { vec![] };
         assert_eq!(allowed, (expected, vec![]), "{}", reach.text);

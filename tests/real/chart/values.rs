@@ -23,7 +23,7 @@ fn all_that_can_be_asked_for_makes_this_besides() {
 type Switch = (&'static str, Value, &'static str);
 
 fn switches() -> Vec<Switch> {
-    [general(), of_rights(), of_the_host()].concat()
+    [general(), of_rights(), of_nodes(), of_the_host()].concat()
 }
 
 /// A repository behind SSH: the Secret, and the keys in it.
@@ -80,6 +80,32 @@ fn of_rights() -> Vec<Switch> {
     ]
 }
 
+/// Nodes that are configured, by a driver of their own.
+fn nodes(agent: &Value) -> Value {
+    let agent = with(&json!({"driver": "/opt/fabric/driver"}), agent);
+    json!({"nodes": {"enabled": true, "namespace": "shop", "agent": agent}})
+}
+
+#[rustfmt::skip]
+fn of_nodes() -> Vec<Switch> {
+    let mut elsewhere = nodes(&json!({}));
+    elsewhere["nodes"]["namespace"] = json!("network");
+    elsewhere["namespaces"] = json!(["shop", "network"]);
+    vec![
+        ("nodes.enabled", nodes(&json!({})), "kind: DaemonSet"),
+        ("nodes.namespace", elsewhere, "- --namespace=network"),
+        ("nodes.agent.files", nodes(&json!({"driver": "", "files": "/etc/fabric/files"})), "- --files=/etc/fabric/files"),
+        ("nodes.agent.driver", nodes(&json!({"driver": "/opt/other/driver"})), "- --driver=/opt/other/driver"),
+        ("nodes.agent.capabilities", nodes(&json!({"capabilities": ["NET_ADMIN"]})), "capabilities: {drop: [ALL], add: [NET_ADMIN]}"),
+        ("nodes.agent.limit", nodes(&json!({"limit": "5m"})), "- --limit=5m"),
+        ("nodes.agent.probes", nodes(&json!({"probes": {"apiServer": true}})), "- --probes=/etc/tidegate/agent/probes.yaml"),
+        ("nodes.agent.state", nodes(&json!({"state": "/srv/agent"})), "- --state=/srv/agent"),
+        ("nodes.agent.startupTaint", nodes(&json!({"startupTaint": "fresh"})), "- --startup-taint=fresh"),
+        ("nodes.agent.nodeSelector", nodes(&json!({"nodeSelector": {"fabric": "leaf"}})), "fabric: leaf"),
+        ("nodes.agent.tolerations", nodes(&json!({"tolerations": [{"key": "fabric", "operator": "Exists"}]})), "- key: fabric"),
+    ]
+}
+
 #[rustfmt::skip]
 fn general() -> Vec<Switch> {
     let labels = json!({"team": "delivery"});
@@ -98,6 +124,8 @@ fn general() -> Vec<Switch> {
         ("providers", json!({"providers": {"main": {"prometheus": {"url": "http://metrics.example.test"}}}}), "url: http://metrics.example.test"),
         ("namespaces", json!({"namespaces": ["pay"]}), "namespace: pay"),
         ("kinds", json!({"kinds": ["Deployment"]}), "- Deployment"),
+        ("gateways.gloo.namespace", json!({"gateways": {"gloo": {"namespace": "gloo-system"}}}), "namespace: gloo-system"),
+        ("gateways.contour.namespace", json!({"gateways": {"contour": {"namespace": "edge"}}}), "namespace: edge"),
         ("extraKinds", json!({"extraKinds": [{"group": "kafka.strimzi.io", "kind": "KafkaTopic", "resource": "kafkatopics"}]}), "resources: [\"kafkatopics\"]"),
         ("image.repository", json!({"image": {"repository": "registry.example.test/x"}}), "image: registry.example.test/x:0.1.0"),
         ("image.tag", json!({"image": {"tag": "9"}}), "image: registry.example.test/tidegate:9"),

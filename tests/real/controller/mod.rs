@@ -21,6 +21,7 @@ mod live;
 mod lives;
 mod measured;
 mod offered;
+mod other;
 mod outages;
 mod process;
 mod projected;

@@ -2,6 +2,7 @@
 
 mod heard;
 mod incremental;
+mod many;
 mod meanwhile;
 mod once;
 mod pages;

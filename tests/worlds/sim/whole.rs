@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-const POLICY: &str = "apiVersion: tidegate.io/v1alpha1
+pub(super) const POLICY: &str = "apiVersion: tidegate.io/v1alpha1
 kind: Policy
 spec: {tenants: {shop: {path: shop, namespaces: [shop], clusters: [home]}}}
 ";

@@ -184,6 +184,15 @@ impl Connection {
     }
 }
 
+/// A client for whoever is not the controller: the agent of a node asks for nothing of the whole cluster.
+///
+/// # Errors
+/// When the source cannot be read or asks for what we refuse.
+pub async fn plain_client(source: &ClusterSource) -> Result<kube::Client, ClusterError> {
+    let (connection, _) = Connection::open(source).await?;
+    Ok(connection.client())
+}
+
 /// A client of that connection, which never repeats a request behind our back.
 fn client(mut config: Config) -> Result<kube::Client, ClusterError> {
     // The next tick tries again; two layers of that would multiply (style guide 17).

@@ -4,6 +4,7 @@
 //! in [`text`], and only there is text looked at.
 
 use crate::manifest::object::{Kind, ObjectRef};
+use crate::record::text::with_causes;
 use crate::workload::live::WriteOutcome;
 use http_body_util::LengthLimitError;
 use kube::core::Status;
@@ -90,16 +91,9 @@ impl Failure {
                 Self::Answered(status)
             };
         }
-        let (mut text, mut too_long) = (error.to_string(), false);
-        let mut source = error.source();
-        while let Some(cause) = source {
-            too_long |= cause.is::<LengthLimitError>();
-            let cause_text = cause.to_string();
-            if !text.contains(&cause_text) {
-                let _ = write!(text, ": {cause_text}");
-            }
-            source = cause.source();
-        }
+        let text = with_causes(&error);
+        let mut causes = std::iter::successors(error.source(), |&cause| cause.source());
+        let too_long = causes.any(|cause| cause.is::<LengthLimitError>());
         if matches!(error, kube::Error::SerdeError(_) | kube::Error::FromUtf8(_)) {
             Self::Garbage { code: 0, text: foreign(&text) }
         } else if too_long {

@@ -12,6 +12,9 @@ use std::fmt;
 /// How many objects are asked for at once, if that is no more than one answer may hold.
 pub(super) const PAGE: usize = 200;
 
+/// Why what has grown the most is not kept.
+pub(super) const TOO_MUCH: &str = "all objects that are watched take too much memory, and these have grown the most";
+
 /// A page of a list.
 #[derive(Default)]
 struct Page {
@@ -33,6 +36,7 @@ impl Watch {
     pub(super) async fn list(&mut self) -> Result<(Vec<Object>, String), Failure> {
         let (mut items, mut next) = (Vec::new(), String::new());
         self.kept = 0;
+        self.stays();
         loop {
             let page = match self.page_of(&next).await {
                 Err(failure) if failure.is_too_long() && self.page > 1 => {
@@ -45,6 +49,9 @@ impl Watch {
             self.kept += page_items.iter().map(|item| size(item.value())).sum::<usize>();
             if self.kept > self.room {
                 return Err(Failure::TooLong(format!("its objects take more than {} MiB", self.room >> 20)));
+            }
+            if !self.stays() {
+                return Err(Failure::TooLong(TOO_MUCH.to_owned()));
             }
             items.extend(page_items);
             if page.metadata.next.is_empty() {

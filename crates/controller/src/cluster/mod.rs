@@ -23,6 +23,7 @@ mod request;
 pub mod rights;
 mod secret;
 pub mod store;
+mod total;
 mod trim;
 pub mod unobserved;
 pub mod watch;

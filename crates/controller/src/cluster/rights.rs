@@ -4,7 +4,7 @@ use crate::manifest::ids::{InstanceName, Namespace};
 use crate::manifest::installation::Caps;
 use crate::manifest::object::Kind;
 use crate::manifest::other::Other;
-use crate::manifest::raw::Projection;
+use crate::manifest::raw::{Gateways, Projection};
 use crate::manifest::reference::Referent;
 use crate::workload::kinds::shared;
 use serde_json::{Value, json};
@@ -106,6 +106,33 @@ pub fn to_copy(namespaces: &BTreeSet<Namespace>) -> Vec<Right> {
         Right { namespace, group: "", resource: Referent::Secret.plural(), name: None, verb }
     };
     namespaces.iter().flat_map(|namespace| ["create", "get"].map(|verb| right(namespace, verb))).collect()
+}
+
+/// What is needed besides where the Installation names proxies that teams share, as `gateways` in the chart's values grants it: to read what
+/// delegates to routes, in the gateways' namespaces, and of Gloo what stands beside them in those that are served.
+#[must_use]
+pub fn to_look(gateways: &Gateways, served: &BTreeSet<Namespace>) -> Vec<Right> {
+    const GLOO: [(&str, &str); 5] = [
+        ("gateway.solo.io", "routeoptions"),
+        ("gateway.solo.io", "virtualservices"),
+        ("gloo.solo.io", "settings"),
+        ("gloo.solo.io", "upstreamgroups"),
+        ("gloo.solo.io", "upstreams"),
+    ];
+    let of = |namespace: &Namespace, (group, resource)| {
+        let right = |verb| Right { namespace: Some(namespace.clone()), group, resource, name: None, verb };
+        READ.iter().map(|verb| right(*verb)).collect::<Vec<_>>()
+    };
+    let own = |kind: Kind| (kind.group(), kind.plural());
+    let mut rights = Vec::new();
+    if let Some(gateway) = &gateways.gloo {
+        rights.extend(of(&gateway.namespace, own(Kind::RouteTable)));
+        let places = served.iter().chain([&gateway.namespace]).collect::<BTreeSet<_>>();
+        rights.extend(places.into_iter().flat_map(|place| GLOO.into_iter().flat_map(move |one| of(place, one))));
+    }
+    let contour = gateways.contour.iter();
+    rights.extend(contour.flat_map(|gateway| of(&gateway.namespace, own(Kind::HttpProxy))));
+    rights
 }
 
 impl Right {

@@ -157,6 +157,11 @@ impl Space {
         change
     }
 
+    /// Forgets all objects of a kind that cannot be read.
+    pub(super) fn forget(&mut self, kind: Kind) {
+        Arc::make_mut(&mut self.live).objects.remove_kind(kind);
+    }
+
     /// Takes an object, unless it is known in the same or a newer state, or was deleted by us.
     pub(super) fn put(&mut self, object: Object) -> Change {
         let reference = object.reference();

@@ -15,11 +15,14 @@ use super::client::Cluster;
 use super::failure::Failure;
 use super::list::{self, PAGE};
 use super::store::{Change, Observed, Sight, Space};
+use super::total::{TOTAL, Total};
 use super::{request, trim};
 use crate::manifest::ids::Namespace;
 use crate::manifest::object::{Kind, Object, ObjectRef, at};
+use crate::manifest::raw::Gateways;
 use crate::workload::live::Expects;
-use futures::StreamExt;
+use crate::workload::tree::{SharedProxy, Trees};
+use futures::{FutureExt, StreamExt};
 use kube::core::WatchEvent;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,9 +56,12 @@ pub struct Watches {
     cluster: Cluster,
     spaces: BTreeMap<Namespace, Arc<Mutex<Space>>>,
     home: Arc<Mutex<Space>>,
+    /// Those of gateways that are not served.
+    gateways: (Gateways, BTreeMap<Namespace, Arc<Mutex<Space>>>),
     tasks: Mutex<JoinSet<()>>,
     notify: Arc<Notify>,
     lists: Arc<Semaphore>,
+    total: Arc<Total>,
 }
 
 impl Watches {
@@ -69,9 +75,11 @@ impl Watches {
             cluster: cluster.clone(),
             spaces: namespaces.iter().map(|namespace| (namespace.clone(), space(namespace))).collect(),
             home,
+            gateways: Default::default(),
             tasks: Mutex::default(),
             notify: notify.clone(),
             lists: Arc::new(Semaphore::new(LISTS)),
+            total: Arc::new(Total::of(TOTAL)),
         };
         watches.follow(Kind::ConfigMap, cluster.home(), Some(BRAKE), &watches.home);
         for (namespace, space) in &watches.spaces {
@@ -80,11 +88,48 @@ impl Watches {
         watches
     }
 
+    /// The same, which look at the routes of shared proxies too: in the gateways' namespaces, and in all that are served.
+    #[must_use]
+    pub fn beside(mut self, gateways: &Gateways) -> Self {
+        let named = [(SharedProxy::Gloo, &gateways.gloo), (SharedProxy::Contour, &gateways.contour)];
+        let mut homes: BTreeMap<&Namespace, BTreeSet<Kind>> = BTreeMap::new();
+        for (proxy, gateway) in named.into_iter().filter_map(|(proxy, gateway)| Some((proxy, gateway.as_ref()?))) {
+            self.spaces.keys().for_each(|namespace| self.want(namespace, &proxy.kinds()));
+            homes.entry(&gateway.namespace).or_default().extend(proxy.kinds());
+        }
+        self.gateways.0 = gateways.clone();
+        for (namespace, kinds) in homes.into_iter().filter(|(namespace, _)| !self.spaces.contains_key(*namespace)) {
+            let space = Arc::new(Mutex::new(Space::new(self.cluster.uid(), &kinds)));
+            kinds.iter().for_each(|&kind| self.follow(kind, namespace, None, &space));
+            self.gateways.1.insert(namespace.clone(), space);
+        }
+        self
+    }
+
+    /// What is known of the routes of shared proxies.
+    #[must_use]
+    pub fn trees(&self) -> Trees {
+        let (gateways, homes) = &self.gateways;
+        if *gateways == Gateways::default() {
+            return Trees::default();
+        }
+        let served: BTreeSet<Namespace> = self.spaces.keys().cloned().collect();
+        Trees::of(gateways, &served, |namespace| {
+            let observed = homes.get(namespace).map(|space| lock(space).observed());
+            match observed.unwrap_or_else(|| self.snapshot(namespace)) {
+                Observed::Ready(live) | Observed::Partly(live) => Ok(live),
+                Observed::NotYet { why } | Observed::Lost { why, .. } => Err(why),
+            }
+        })
+    }
+
     fn follow(&self, kind: Kind, namespace: &Namespace, only: Option<&'static str>, space: &Arc<Mutex<Space>>) {
         let (cluster, namespace, space) = (self.cluster.clone(), namespace.clone(), space.clone());
         let (notify, lists) = (self.notify.clone(), self.lists.clone());
-        let (page, room) = (PAGE, ROOM);
-        let watch = Watch { cluster, kind, namespace, only, space, notify, lists, page, room, kept: 0, tries: 0 };
+        let (page, room, total) = (PAGE, ROOM, self.total.clone());
+        let out = total.enter(&(namespace.clone(), kind));
+        let watch =
+            Watch { cluster, kind, namespace, only, space, notify, lists, page, room, total, out, kept: 0, tries: 0 };
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner).spawn(watch.follow());
     }
 
@@ -162,7 +207,10 @@ pub(super) struct Watch {
     pub(super) page: usize,
     /// How much memory its objects may take.
     pub(super) room: usize,
-    /// How much they take.
+    /// What all watches keep, and by what this one is told that it has to give way.
+    total: Arc<Total>,
+    out: Arc<Notify>,
+    /// How much its objects take.
     pub(super) kept: usize,
     /// How often it was tried since something last came of it.
     tries: u32,
@@ -181,8 +229,10 @@ impl Watch {
         let (mut contact, mut is_open) = (Instant::now(), false);
         loop {
             self.kind = lock(&self.space).current(self.kind);
+            self.out = self.total.enter(&(self.namespace.clone(), self.kind));
             let listed = if is_open { self.list_again(contact).await } else { self.list().await };
             is_open = listed.is_ok();
+            self.total.listed(&(self.namespace.clone(), self.kind));
             match listed {
                 Ok((items, version)) => {
                     contact = Instant::now();
@@ -249,7 +299,16 @@ impl Watch {
         mut version: String,
         contact: &mut Instant,
     ) -> Next {
-        while let Some(event) = stream.next().await {
+        let out = Arc::clone(&self.out);
+        loop {
+            let event = tokio::select! {
+                event = stream.next() => event,
+                () = out.notified() => {
+                    self.give_way(*contact);
+                    return Next::List;
+                }
+            };
+            let Some(event) = event else { return Next::Resume(version) };
             let reached = match event {
                 Ok(WatchEvent::Added(value) | WatchEvent::Modified(value)) => {
                     self.take(value, |object| list::size(object.value()), Space::put)
@@ -268,12 +327,29 @@ impl Watch {
             };
             // What has no room any more: the next list says so.
             let reached = reached.filter(|reached| !reached.is_empty() && self.kept <= self.room);
+            if !self.stays() {
+                self.give_way(*contact);
+                return Next::List;
+            }
             let Some(reached) = reached else { return Next::List };
             version = reached;
             *contact = Instant::now();
             self.tries = 0;
         }
-        Next::Resume(version)
+    }
+
+    /// Whether what is kept has room beside all else. What stops everything always has.
+    pub(super) fn stays(&self) -> bool {
+        self.only.is_some() || self.total.keep(&(self.namespace.clone(), self.kind), self.kept)
+    }
+
+    /// Keeps nothing any more, which is nothing that a conclusion could be drawn from.
+    fn give_way(&mut self, contact: Instant) {
+        self.see(Sight::Lost { since: contact, why: list::TOO_MUCH.to_owned() });
+        lock(&self.space).forget(self.kind);
+        self.kept = 0;
+        // It has been heard.
+        let _ = self.out.notified().now_or_never();
     }
 
     /// Puts an object of the watch into the store, where it takes so much from now on; returns its resourceVersion.
@@ -390,6 +466,10 @@ mod tests {
 
     /// Follows one watch of ConfigMaps until `met`; what was asked meanwhile, `limit` and `timeoutSeconds` left out.
     async fn follow(fake: &Fake, met: impl Fn(Observed) -> bool) -> Vec<String> {
+        follow_within(fake, &Arc::new(Total::of(TOTAL)), met).await
+    }
+
+    async fn follow_within(fake: &Fake, total: &Arc<Total>, met: impl Fn(Observed) -> bool) -> Vec<String> {
         let (space, notify) =
             (Arc::new(Mutex::new(Space::new("c", &BTreeSet::from([Kind::ConfigMap])))), Arc::new(Notify::new()));
         let watch = Watch {
@@ -402,6 +482,8 @@ mod tests {
             lists: Arc::new(Semaphore::new(1)),
             page: PAGE,
             room: ROOM,
+            total: total.clone(),
+            out: total.enter(&("shop".parse().unwrap(), Kind::ConfigMap)),
             kept: 0,
             tries: 0,
         };
@@ -501,6 +583,35 @@ mod tests {
         })
         .await;
         assert!(refused.get());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn attack_117_what_has_grown_the_most_is_not_kept_until_there_is_room_again() {
+        let of_size = |size: usize| json!({"metadata": {"name": "b", "uid": "b", "resourceVersion": "6"}, "data": {"x": "x".repeat(size)}});
+        let fake = Fake::answering([page(&[config("a", "1")], "5", "")])
+            .then(200, &event("ADDED", &of_size(50_000)))
+            .then(200, &page(&[config("a", "1"), of_size(50_000)], "7", "").1.to_string())
+            .then(200, &page(&[config("a", "1"), of_size(10)], "8", "").1.to_string())
+            .then(200, "");
+        // Others have the rest, and have not grown.
+        let total = Arc::new(Total::of(64_000));
+        let other = ("blog".parse().unwrap(), Kind::ConfigMap);
+        let told = total.enter(&other);
+        assert!(total.keep(&other, 40_000));
+        total.listed(&other);
+        let given_way = std::cell::Cell::new(0);
+        follow_within(&fake, &total, |observed| {
+            if let Observed::Lost { why, last, .. } = &observed
+                && why.ends_with(list::TOO_MUCH)
+                && names(last).is_empty()
+            {
+                given_way.set(given_way.get() + 1);
+            }
+            is_ready_with(&observed, &["a", "b"])
+        })
+        .await;
+        assert!(given_way.get() > 0);
+        assert!(told.notified().now_or_never().is_none(), "nobody else notices");
     }
 
     #[tokio::test(start_paused = true)]

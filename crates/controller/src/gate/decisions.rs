@@ -46,8 +46,8 @@ pub struct EvaluationInput<'a> {
     pub plan: Option<&'a Plan>,
     /// All decision files of the rollout, at the tip.
     pub files: &'a [DecisionFile],
-    /// The files that were there when the open run (else the last one) started.
-    pub at_start: &'a BTreeSet<(RepoPath, BlobId)>,
+    /// The files that were there when the open run (else the last one) started; none if nobody can tell.
+    pub at_start: Option<&'a BTreeSet<(RepoPath, BlobId)>>,
     /// For how long after its replacement a promoted set can be gone back to.
     pub rollback_window: Span,
     /// How decisions that let the rollout go further are proven; none where whoever may write to the branch may decide.
@@ -107,6 +107,8 @@ pub struct Evaluation {
     pub unproven: Vec<Unproven>,
     /// Those that never will, whoever's they are, as nobody asks for them; why.
     pub idle: Vec<(Accepted, String)>,
+    /// Whether one of those that do not might, if it were known to be later than its run.
+    pub undated: bool,
     /// What does not, by path. Decisions that were counted before are in no list.
     pub ignored: Vec<Ignored>,
 }
@@ -118,6 +120,11 @@ pub fn evaluate(input: &EvaluationInput<'_>) -> Evaluation {
     let mut evaluation = Evaluation::default();
     for file in input.files.iter().filter(|file| !consumed.contains(&(&file.path, &file.blob))) {
         match input.weigh(file) {
+            Ok(Accepted { decision, .. }) if input.at_start.is_none() && loosens(&decision.action) => {
+                evaluation.undated = true;
+                let why = format!("nobody can tell that it was not there before run {} started", decision.run);
+                evaluation.ignored.push(Ignored { path: file.path.clone(), why });
+            }
             Ok(accepted) => match (input.is_asked(&accepted.decision.action), input.verifier) {
                 (Err(why), _) => evaluation.idle.push((accepted, why)),
                 (Ok(()), Some(verifier)) if loosens(&accepted.decision.action) => {
@@ -193,7 +200,7 @@ impl EvaluationInput<'_> {
         if decision.rollout != *id {
             return Err(format!("it speaks of {}, but lies among the decisions on {id}", decision.rollout));
         }
-        if self.at_start.contains(&(file.path.clone(), file.blob.clone())) {
+        if self.at_start.is_some_and(|there| there.contains(&(file.path.clone(), file.blob.clone()))) {
             return Err(format!(
                 "it was there before run {} started: nothing is decided in advance",
                 self.record.current()
@@ -363,7 +370,7 @@ mod tests {
             record,
             plan,
             files,
-            at_start: &at_start,
+            at_start: Some(&at_start),
             rollback_window,
             verifier: None,
             now: time("12:00:00"),

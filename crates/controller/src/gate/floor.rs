@@ -4,8 +4,8 @@ use super::approval;
 use crate::manifest::desired::{OnStableDown, PhasePlan, Plan, Set, TargetKind};
 use crate::manifest::ids::{CheckName, Percent};
 use crate::manifest::raw::{Floors, ImageName};
+use crate::manifest::reference::images;
 use crate::record::text::plain;
-use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// What of a plan, and of the version that it is for, is below the floors, each in words; empty if nothing is.
@@ -70,8 +70,12 @@ pub fn below(plan: &Plan, set: Option<&Set>, floors: &Floors) -> Vec<String> {
 pub fn tagged(plan: &Plan, set: Option<&Set>, asked: Option<ImageName>) -> Option<String> {
     asked.filter(|asked| *asked == ImageName::Digest)?;
     let objects = set.into_iter().flat_map(|set| set.objects.values()).map(|object| object.value());
-    let tagged: BTreeSet<&str> =
-        objects.chain(plan.jobs.values()).flat_map(named).filter(|image| !is_by_digest(image)).collect();
+    let tagged: BTreeSet<&str> = objects
+        .chain(plan.jobs.values())
+        .flat_map(images)
+        .map(|(_, image)| image)
+        .filter(|image| !is_by_digest(image))
+        .collect();
     let shown: Vec<String> = tagged.iter().take(3).map(|image| plain(image)).collect();
     (!tagged.is_empty()).then(|| {
         let (count, shown) = (tagged.len(), shown.join(", "));
@@ -79,18 +83,6 @@ pub fn tagged(plan: &Plan, set: Option<&Set>, asked: Option<ImageName>) -> Optio
             "{count} of its images are named by what can be pointed elsewhere ({shown}), and the policy asks for digests: \
              NAME@sha256:…"
         )
-    })
-}
-
-/// The images that the pods of an object have: of containers, and of volumes.
-fn named(object: &Value) -> impl Iterator<Item = &str> {
-    let pods =
-        ["/spec/template/spec", "/spec/jobTemplate/spec/template/spec"].into_iter().find_map(|at| object.pointer(at));
-    let lists = ["initContainers", "containers", "ephemeralContainers", "volumes"].into_iter();
-    let parts = lists.filter_map(move |list| pods?.get(list)?.as_array()).flatten();
-    parts.filter_map(|part| {
-        let image = part.get("image")?;
-        image.as_str().or_else(|| image.get("reference")?.as_str())
     })
 }
 
@@ -146,11 +138,13 @@ mod tests {
         // Of all containers, and of Jobs before steps too.
         let pods = |list: &str| serde_json::json!({"spec": {"template": {"spec": {list: [{"image": "a:1"}, {}]}}}});
         for list in ["initContainers", "containers", "ephemeralContainers"] {
-            assert_eq!(named(&pods(list)).collect::<Vec<_>>(), ["a:1"]);
+            let at = format!("/spec/template/spec/{list}/0/image");
+            assert_eq!(images(&pods(list)).collect::<Vec<_>>(), [(at, "a:1")]);
         }
         let volumes = serde_json::json!([{"name": "a", "emptyDir": {}}, {"name": "b", "image": {"reference": "b:1"}}]);
         let volumes = serde_json::json!({"spec": {"template": {"spec": {"volumes": volumes}}}});
-        assert_eq!(named(&volumes).collect::<Vec<_>>(), ["b:1"]);
+        let at = "/spec/template/spec/volumes/1/image/reference".to_owned();
+        assert_eq!(images(&volumes).collect::<Vec<_>>(), [(at, "b:1")]);
         let jobs = [("migrate.yaml".parse().unwrap(), pods("containers"))].into();
         let floors = Floors { images: Some(ImageName::Digest), ..Floors::default() };
         let found = below(&Plan { jobs, ..plan() }, None, &floors).join("; ");

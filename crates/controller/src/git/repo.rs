@@ -171,6 +171,14 @@ impl Store {
         self.on_cache(|_, repository| known(repository)).await
     }
 
+    /// Runs what takes long where it keeps nobody waiting who waits for something else.
+    ///
+    /// # Errors
+    /// `Away` when the process is ending.
+    pub async fn aloof<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, GitError> {
+        self.inner.remote.blocking(move || Ok(work())).await
+    }
+
     /// Runs `work` on the cache, on a blocking thread, with its own handle.
     pub(super) async fn on_cache<T: Send + 'static>(
         &self,

@@ -133,6 +133,7 @@ fn meaning(case: &Case<'_>, policy: Option<&Policy>, findings: &mut Findings) {
     findings.errors.extend(case.items.values().flat_map(protected));
     reach::check(case, policy, findings);
     findings.errors.extend(rights::check(case));
+    findings.errors.extend(case.items.values().flat_map(pods::unrendered));
     let kind = case.spec.target.kind;
     if kind == TargetKind::None {
         findings.errors.extend(none::check(case));

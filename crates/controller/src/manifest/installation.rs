@@ -23,6 +23,7 @@ use super::ids::{ClusterName, InstanceName, Namespace, ProviderName};
 use super::layer::NodeSelector;
 use super::object::Kind;
 use super::other::{GroupKind, Other};
+use super::policy::Tenant;
 use super::set::refused::is_never;
 use super::team::Teams;
 use super::yaml::{self, Dialect};
@@ -52,6 +53,8 @@ pub struct Installation {
     pub projection: raw::Projection,
     /// The address that hears webhooks, if there is a secret for them.
     pub webhook_address: String,
+    /// The proxies that teams share.
+    pub gateways: raw::Gateways,
 }
 
 /// Who answers the questions of checks.
@@ -136,13 +139,26 @@ pub struct Caps {
     others: BTreeSet<GroupKind>,
     teams: Teams,
     nodes: Option<NodeSelector>,
+    unknown: bool,
 }
 
 impl Caps {
+    /// Caps of an installation that is not at hand: what the policy names besides is taken for allowed, as the same people write both.
+    #[must_use]
+    pub fn unknown() -> Self {
+        Self { unknown: true, ..Self::default() }
+    }
+
+    /// Whether a tenant's sets may hold a kind that is known by its names alone, as far as it is the installation that says so.
+    #[must_use]
+    pub fn allows_other_of(&self, kind: &GroupKind, tenant: Option<&Tenant>) -> bool {
+        self.allows_other(kind) || self.unknown && tenant.is_some_and(|tenant| tenant.kinds.contains(kind))
+    }
+
     /// Caps with these namespaces and kinds; none given allows all.
     #[must_use]
     pub fn new(namespaces: BTreeSet<Namespace>, kinds: BTreeSet<Kind>) -> Self {
-        Self { namespaces, kinds, others: BTreeSet::new(), teams: Teams::Any, nodes: None }
+        Self { namespaces, kinds, ..Self::default() }
     }
 
     /// The same where sets may hold these kinds, too, which are known by their names alone.
@@ -225,8 +241,17 @@ impl Caps {
 pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnostic>> {
     let parsed = yaml::parse(name, bytes, Dialect::Own);
     let raw: raw::Installation = schema::read(&parsed)?;
-    let raw::InstallationSpec { instance, repository, signing, clusters, providers, caps, projection, report } =
-        raw.spec;
+    let raw::InstallationSpec {
+        instance,
+        repository,
+        signing,
+        clusters,
+        providers,
+        caps,
+        projection,
+        report,
+        gateways,
+    } = raw.spec;
     let mut found = Vec::new();
     let mut at = |pointer: &str, code, what: &str, expected: &str| {
         let mark = parsed.documents.first().map(|root| root.locate(pointer)).unwrap_or_default();
@@ -268,6 +293,7 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
         caps,
         projection,
         webhook_address: report.webhook,
+        gateways,
     })
 }
 
@@ -292,24 +318,43 @@ fn told_apart(
     names: BTreeSet<GroupKind>,
     wrong: &mut impl FnMut(&str, Code, &str, &str),
 ) -> (BTreeSet<Kind>, BTreeSet<GroupKind>) {
-    const OF_THE_CORE: [&str; 3] = ["LimitRange", "PersistentVolumeClaim", "ResourceQuota"];
     let (mut kinds, mut others) = (BTreeSet::new(), BTreeSet::new());
     for name in names {
-        match Kind::named(&name) {
-            Some(known) if known.is_of_sets() || known == Kind::Job => drop(kinds.insert(known)),
-            None if is_never(&name) => {
-                let what = format!("objects of kind {name} are never managed");
-                wrong("/spec/caps/kinds", Code::KindNotAllowed, &what, "kinds whose objects have a namespace");
-            }
-            None if !name.group().is_empty() || OF_THE_CORE.contains(&name.kind()) => drop(others.insert(name)),
-            Some(_) | None => {
-                let what = format!("objects of kind {name} are never managed");
-                let expected = "kinds that may stand in a set, Job, or GROUP/KIND of any other";
-                wrong("/spec/caps/kinds", Code::KindNotAllowed, &what, expected);
-            }
+        match managed(&name) {
+            Ok(Some(known)) => drop(kinds.insert(known)),
+            Ok(None) => drop(others.insert(name)),
+            Err(Unmanaged { found, expected }) => wrong("/spec/caps/kinds", Code::KindNotAllowed, &found, &expected),
         }
     }
     (kinds, others)
+}
+
+/// Why a kind is in no set, whatever is allowed.
+pub(super) struct Unmanaged {
+    pub(super) found: String,
+    pub(super) expected: String,
+}
+
+/// The kind that operations may name so: one that is known, or another one by its group.
+///
+/// # Errors
+/// Nobody can name it.
+pub(super) fn managed(name: &GroupKind) -> Result<Option<Kind>, Unmanaged> {
+    const OF_THE_CORE: [&str; 3] = ["LimitRange", "PersistentVolumeClaim", "ResourceQuota"];
+    let unmanaged =
+        |expected: String| Err(Unmanaged { found: format!("objects of kind {name} are never managed"), expected });
+    match Kind::named(name) {
+        Some(known) if known.is_of_sets() || known == Kind::Job => Ok(Some(known)),
+        None if is_never(name) => unmanaged("kinds whose objects have a namespace".to_owned()),
+        None if !name.group().is_empty() || OF_THE_CORE.contains(&name.kind()) => Ok(None),
+        Some(_) | None => {
+            let meant = Other::usual().map(GroupKind::from).find(|usual| usual.kind() == name.kind());
+            unmanaged(meant.map_or_else(
+                || "kinds that may stand in a set, Job, or GROUP/KIND of any other".to_owned(),
+                |meant| meant.to_string(),
+            ))
+        }
+    }
 }
 
 /// The clusters that can be reached; `wrong` is told of the others.

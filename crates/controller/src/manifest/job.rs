@@ -6,6 +6,7 @@ use super::files::{Entry, Files, RepoPath};
 use super::ids::Namespace;
 use super::object::Kind;
 use super::raw;
+use super::set::refused::Unallowed;
 use super::set::{self, Item, SetFiles};
 use super::yaml::Node;
 use serde_json::Value;
@@ -43,13 +44,14 @@ pub(super) fn read(
     root: &Node,
     spec: &raw::RolloutSpec,
     namespace: &Namespace,
+    room: &mut usize,
 ) -> Jobs {
     let mut jobs = Jobs::default();
     for (pointer, file) in named(spec) {
         if jobs.items.contains_key(file) {
             continue;
         }
-        match one(files, rollout_file, file, namespace) {
+        match one(files, rollout_file, file, namespace, room) {
             Ok(item) => drop(jobs.items.insert(file.clone(), item)),
             Err(Wrong::Place(code, found, expected)) => {
                 jobs.wrong.push(source.at(root.locate(&pointer), code, found, expected));
@@ -68,7 +70,13 @@ enum Wrong {
     Content(Vec<Diagnostic>),
 }
 
-fn one(files: &Files, rollout_file: &RepoPath, file: &RepoPath, namespace: &Namespace) -> Result<Item, Wrong> {
+fn one(
+    files: &Files,
+    rollout_file: &RepoPath,
+    file: &RepoPath,
+    namespace: &Namespace,
+    room: &mut usize,
+) -> Result<Item, Wrong> {
     let missing = |path: &str| {
         let expected = "a file beside this one that holds a Job".to_owned();
         Wrong::Place(Code::FileMissing, format!("{path} is not in the repository"), expected)
@@ -83,9 +91,9 @@ fn one(files: &Files, rollout_file: &RepoPath, file: &RepoPath, namespace: &Name
         None => return Err(missing(path.as_str())),
     };
     let only = SetFiles::from([(file.clone(), (blob, bytes))]);
-    let others = &|_: &_| Err("what stands before a step is a Job".to_owned());
+    let others = &|_: &_| Err(Unallowed { found: None, help: "what stands before a step is a Job".to_owned() });
     let kinds = set::Kinds { known: &[Kind::Job], others };
-    let (items, found) = set::read_kinds(&only, rollout_file.parent().as_ref(), namespace, &kinds);
+    let (items, found) = set::read_kinds(&only, rollout_file.parent().as_ref(), namespace, &kinds, Some(room));
     if !found.is_empty() {
         return Err(Wrong::Content(found));
     }

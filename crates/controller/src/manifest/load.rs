@@ -3,12 +3,15 @@
 //! The unit of failure is one rollout (design §8): a file that does not parse rejects that rollout, with all that is
 //! wrong with it, and touches no other. Only a true conflict between two rollouts that may both be there rejects both.
 
+mod claim;
 mod conflict;
 mod hostnames;
+mod kinds;
 mod misnamed;
 mod roots;
 mod router;
 
+use self::claim::{Claim, Room};
 use super::check::{self, Case, Copies, Findings, is_protected};
 use super::desired::{Check, OnFailure, Plan, Promotion, Rollout, Suspend, Target, TargetKind, Traffic};
 use super::diagnostic::{Code, Diagnostic, MOST};
@@ -20,7 +23,8 @@ use super::installation::Caps;
 use super::job::{self, Jobs};
 use super::object::{Kind, ObjectRef};
 use super::other::GroupKind;
-use super::policy::{self, Policy, Tenant};
+use super::policy::{self, Policy};
+use super::set::refused::Unallowed;
 use super::set::{self, Item, Items, Kinds, SetFiles};
 use super::tracked::Track;
 use super::yaml::{self, Dialect, Node, Parsed};
@@ -118,29 +122,30 @@ pub fn declared(files: &Files) -> BTreeSet<RolloutId> {
 pub fn load(files: &Files, caps: &Caps) -> Loaded {
     let policy = read_policy(files, caps);
     let mut loaded = Loaded { policy, rollouts: BTreeMap::new(), unnamed: Vec::new(), warnings: Vec::new() };
-    let mut drafts = Vec::new();
+    let mut judged = Vec::new();
+    let mut rooms: BTreeMap<Option<&TenantName>, Room> = BTreeMap::new();
+    let policy = loaded.policy.as_ref().ok();
     for (path, entry) in files.iter().filter(|(path, _)| is_rollout_file(path)) {
         match entry {
-            Entry::File { blob, bytes } => drafts.push(Draft::read(path, blob, bytes)),
+            Entry::File { blob, bytes } => {
+                let tenant = policy.and_then(|policy| policy.tenant_of(path)).map(|(name, _)| name);
+                let room = rooms.entry(tenant).or_default();
+                match Judged::new(files, policy, caps, Draft::read(path, blob, bytes), room) {
+                    Ok((rollout, warnings)) => {
+                        loaded.warnings.extend(warnings);
+                        judged.push(rollout);
+                    }
+                    Err(diagnostics) => loaded.unnamed.extend(diagnostics),
+                }
+            }
             Entry::TooLarge { .. } | Entry::Unread { .. } => loaded.unnamed.push(unread(path, entry)),
             Entry::BadName { .. } | Entry::Symlink | Entry::Submodule => loaded.warnings.push(unread(path, entry)),
         }
     }
     loaded.warnings.extend(misnamed::find(files));
-    let policy = loaded.policy.as_ref().ok();
     let directories = policy.into_iter().flat_map(|policy| policy.tenants.values()).map(|tenant| &tenant.path);
     let closed = directories.filter_map(|path| Some((path, files.get(path)?)));
     loaded.unnamed.extend(closed.map(|(path, entry)| unread(path, entry)));
-    let mut judged = Vec::new();
-    for draft in drafts {
-        match Judged::new(files, policy, caps, draft) {
-            Ok((rollout, warnings)) => {
-                loaded.warnings.extend(warnings);
-                judged.push(rollout);
-            }
-            Err(diagnostics) => loaded.unnamed.extend(diagnostics),
-        }
-    }
     loaded.warnings.extend(conflict::overlapping(&judged));
     conflict::reject(&mut judged);
     conflict::file(judged, &mut loaded);
@@ -208,7 +213,8 @@ struct Judged {
     /// Whether its directory may declare it at all; if not, it takes part in no conflict.
     permitted: bool,
     cluster: Option<ClusterName>,
-    items: Items,
+    /// Its objects, as far as others may want the same: of all that were read no more is kept until all rollouts were.
+    items: BTreeMap<ObjectRef, Claim>,
     target: Option<ObjectRef>,
     route: Option<ObjectRef>,
     copies: Copies,
@@ -225,16 +231,17 @@ impl Judged {
         policy: Option<&Policy>,
         caps: &Caps,
         draft: Draft,
+        room: &mut Room,
     ) -> Result<(Self, Vec<Diagnostic>), Vec<Diagnostic>> {
         let Some(id) = draft.id.clone() else {
-            return Err(draft.raw.err().unwrap_or_default());
+            return Err(room.told(draft.raw.err().unwrap_or_default()));
         };
         let mut errors = permission(&draft, &id, policy, caps);
         let mut judged = Self {
             path: draft.path.clone(),
             permitted: errors.is_empty(),
             cluster: policy.and_then(|policy| policy.tenant_of(&draft.path)).map(|(_, tenant)| tenant.cluster.clone()),
-            items: Items::new(),
+            items: BTreeMap::new(),
             target: None,
             route: None,
             copies: Copies::default(),
@@ -245,17 +252,19 @@ impl Judged {
         };
         // Where nobody may put a rollout, its manifests are not read either.
         if policy.is_some_and(|policy| policy.tenant_of(&draft.path).is_none()) {
-            judged.outcome = Err(errors);
+            judged.outcome = Err(room.told(errors));
             return Ok((judged, Vec::new()));
         }
         let (mut warnings, mut finished) = (Vec::new(), None);
         match (&draft.raw, draft.parsed.documents.first()) {
             (Ok(raw), Some(root)) => {
-                let jobs = job::read(files, &draft.path, &draft.parsed.source, root, &raw.spec, &judged.id.namespace);
-                let (findings, listed) = judged.examine(files, policy, caps, &draft, (raw, &jobs), root);
+                let (source, namespace) = (&draft.parsed.source, &judged.id.namespace);
+                let jobs = job::read(files, &draft.path, source, root, &raw.spec, namespace, &mut room.values);
+                let (findings, listed, items) =
+                    judged.examine(files, policy, caps, (&draft, root), (raw, &jobs), &mut room.values);
                 errors.extend(findings.errors);
-                warnings = findings.warnings;
-                finished = judged.finished(&draft, raw, listed, (&jobs, caps));
+                warnings = room.warned(findings.warnings);
+                finished = judged.finished(&draft, raw, (listed, &items), (&jobs, caps));
             }
             (Err(found), _) => errors.extend(found.clone()),
             (Ok(_), None) => {}
@@ -266,7 +275,7 @@ impl Judged {
         errors.sort();
         errors.dedup();
         errors.truncate(MOST);
-        judged.outcome = finished.filter(|_| errors.is_empty()).ok_or(errors);
+        judged.outcome = finished.filter(|_| errors.is_empty()).ok_or(room.told(errors));
         Ok((judged, warnings))
     }
 
@@ -276,19 +285,19 @@ impl Judged {
         files: &Files,
         policy: Option<&Policy>,
         caps: &Caps,
-        draft: &Draft,
+        (draft, root): (&Draft, &Node),
         (raw, jobs): (&raw::Rollout, &Jobs),
-        root: &Node,
-    ) -> (Findings, SetFiles) {
+        room: &mut usize,
+    ) -> (Findings, SetFiles, Items) {
         let listed = set::list(files, &self.path, &raw.spec.manifests);
         let tenant = policy.and_then(|policy| policy.tenant_of(&self.path));
-        let others = |kind: &GroupKind| allowed(kind, caps, tenant);
-        let nobody = |_: &GroupKind| Err("a rollout of nodes has layers alone".to_owned());
-        let kind = raw.spec.target.kind;
-        let others: &dyn Fn(&GroupKind) -> Result<(), String> =
-            if kind == TargetKind::NodeConfig { &nobody } else { &others };
-        let kinds = Kinds { known: kind.kinds(), others };
-        let (items, found) = set::read_kinds(&listed.files, self.path.parent().as_ref(), &self.id.namespace, &kinds);
+        let others = |kind: &GroupKind| kinds::allowed(kind, caps, tenant);
+        let target = raw.spec.target.kind;
+        let others: &dyn Fn(&GroupKind) -> Result<(), Unallowed> =
+            if target == TargetKind::NodeConfig { &kinds::beside_layers } else { &others };
+        let kinds = Kinds { known: target.kinds(), others };
+        let base = self.path.parent();
+        let (items, found) = set::read_kinds(&listed.files, base.as_ref(), &self.id.namespace, &kinds, Some(room));
         let case = Case {
             source: &draft.parsed.source,
             root,
@@ -309,8 +318,7 @@ impl Judged {
         );
         findings.errors.extend(jobs.wrong.iter().cloned());
         let all = items.values().chain(jobs.items.values());
-        let capped =
-            |item: &Item| capped(item, caps, tenant).filter(|_| raw.spec.target.kind != TargetKind::NodeConfig);
+        let capped = |item: &Item| kinds::capped(item, caps, tenant).filter(|_| target != TargetKind::NodeConfig);
         findings.errors.extend(all.filter_map(capped));
         if raw.spec.target.track != Track::default() && !caps.allows_kind(Kind::ConfigMap) {
             let found =
@@ -336,8 +344,8 @@ impl Judged {
             findings.errors.extend(roots::check(&items, name, tenant));
             self.roots = roots::own(&items, tenant);
         }
-        self.items = items;
-        (findings, listed.files)
+        self.items = items.iter().map(|(reference, item)| (reference.clone(), Claim::of(item))).collect();
+        (findings, listed.files, items)
     }
 
     /// The rollout, if it has a cluster, a target and at most one router.
@@ -345,11 +353,11 @@ impl Judged {
         &self,
         draft: &Draft,
         raw: &raw::Rollout,
-        files: SetFiles,
+        (files, items): (SetFiles, &Items),
         (jobs, caps): (&Jobs, &Caps),
     ) -> Option<Rollout> {
         let target =
-            if !raw.spec.target.kind.is_object() { None } else { Some(&self.items.get(self.target.as_ref()?)?.object) };
+            if raw.spec.target.kind.is_object() { Some(&items.get(self.target.as_ref()?)?.object) } else { None };
         Some(Rollout {
             id: self.id.clone(),
             path: draft.path.clone(),
@@ -358,7 +366,7 @@ impl Judged {
             plan: plan(&raw.spec, jobs, caps)?,
             rollback_window: raw.spec.rollback.window,
             suspend: if raw.spec.suspend { Suspend::Yes } else { Suspend::No },
-            set: Arc::new(set::assemble(files, &self.items, target)),
+            set: Arc::new(set::assemble(files, items, target)),
         })
     }
 }
@@ -366,32 +374,6 @@ impl Judged {
 fn no_policy(path: &RepoPath) -> Diagnostic {
     let expected = format!("a valid {}", policy::FILE);
     Diagnostic::of_file(path, Code::PolicyInvalid, "there is no policy that could permit this rollout", expected)
-}
-
-fn capped(item: &Item, caps: &Caps, tenant: Option<(&TenantName, &Tenant)>) -> Option<Diagnostic> {
-    let kind = item.object.reference().kind;
-    if !caps.allows_kind(kind) {
-        let found = format!("this installation manages no objects of kind {kind}");
-        return Some(item.error("/kind", Code::NotPermitted, found, "kinds that its caps allow"));
-    }
-    let (name, _) = tenant.filter(|(_, tenant)| !tenant.allows_kind(kind))?;
-    let found = format!("tenant {name} may have no objects of kind {kind}");
-    Some(item.error("/kind", Code::NotPermitted, found, format!("kinds of tenants.{name}.kinds in {}", policy::FILE)))
-}
-
-/// Whether a kind that is known by its names alone may stand in a tenant's sets, or who has to allow it.
-fn allowed(kind: &GroupKind, caps: &Caps, tenant: Option<(&TenantName, &Tenant)>) -> Result<(), String> {
-    if !caps.allows_other(kind) {
-        return Err(format!(
-            "operations allows it by caps.kinds: [{kind}] in the Installation, which the chart writes by extraKinds (docs/files.md)"
-        ));
-    }
-    match tenant.filter(|(_, tenant)| !tenant.allows_other(kind)) {
-        Some((name, _)) => {
-            Err(format!("operations allows it to the tenant by tenants.{name}.kinds in {}", policy::FILE))
-        }
-        None => Ok(()),
-    }
 }
 
 /// What forbids this file to declare that rollout: tenant, namespace, caps.

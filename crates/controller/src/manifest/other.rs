@@ -262,22 +262,36 @@ impl fmt::Display for GroupKind {
 
 /// Whether objects of a kind belong to the whole cluster, as far as that is known without asking one.
 #[must_use]
-pub fn is_cluster_wide(kind: &str) -> bool {
-    const KNOWN: [&str; 12] = [
-        "APIService",
-        "CSIDriver",
-        "CustomResourceDefinition",
-        "GatewayClass",
-        "IngressClass",
-        "MutatingWebhookConfiguration",
+pub fn is_cluster_wide(kind: &GroupKind) -> bool {
+    const GROUPS: [&str; 4] =
+        ["admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "certificates.k8s.io"];
+    const KNOWN: [&str; 24] = [
         "Namespace",
         "Node",
         "PersistentVolume",
-        "PriorityClass",
-        "StorageClass",
-        "ValidatingWebhookConfiguration",
+        "cert-manager.io/ClusterIssuer",
+        "external-secrets.io/ClusterExternalSecret",
+        "external-secrets.io/ClusterPushSecret",
+        "external-secrets.io/ClusterSecretStore",
+        "flowcontrol.apiserver.k8s.io/FlowSchema",
+        "flowcontrol.apiserver.k8s.io/PriorityLevelConfiguration",
+        "gateway.networking.k8s.io/GatewayClass",
+        "generators.external-secrets.io/ClusterGenerator",
+        "keda.sh/ClusterTriggerAuthentication",
+        "kyverno.io/ClusterPolicy",
+        "networking.k8s.io/IngressClass",
+        "node.k8s.io/RuntimeClass",
+        "rbac.authorization.k8s.io/ClusterRole",
+        "rbac.authorization.k8s.io/ClusterRoleBinding",
+        "scheduling.k8s.io/PriorityClass",
+        "snapshot.storage.k8s.io/VolumeSnapshotClass",
+        "snapshot.storage.k8s.io/VolumeSnapshotContent",
+        "storage.k8s.io/CSIDriver",
+        "storage.k8s.io/CSINode",
+        "storage.k8s.io/StorageClass",
+        "storage.k8s.io/VolumeAttachment",
     ];
-    KNOWN.contains(&kind) || kind.starts_with("Cluster") || kind.starts_with("ValidatingAdmission")
+    KNOWN.contains(&kind.as_str()) || GROUPS.contains(&kind.group())
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use super::diagnostic::{Code, Diagnostic, Mark, quoted};
 use super::duration::Span;
 use super::files::RepoPath;
 use super::ids::{ClusterName, Hostname, Namespace, ScheduleName, TenantName};
+use super::installation::{Unmanaged, managed};
 use super::object::Kind;
 use super::other::GroupKind;
 use super::proof::{ApprovalRule, By};
@@ -71,7 +72,7 @@ impl Tenant {
     /// The same of a kind that is known by its names alone.
     #[must_use]
     pub fn allows_other(&self, kind: &GroupKind) -> bool {
-        self.kinds.iter().all(|one| Kind::named(one).is_some()) || self.kinds.contains(kind)
+        self.kinds.is_empty() || self.kinds.contains(kind)
     }
 
     /// What proves a word, on a Git host with reviews as it is; none where whoever may write may decide.
@@ -125,6 +126,13 @@ impl From<raw::Limits> for Limits {
 }
 
 impl Policy {
+    /// Whose namespaces are whose; of several tenants of one the first.
+    #[must_use]
+    pub fn teams(&self) -> BTreeMap<Namespace, TenantName> {
+        let all = self.tenants.iter().rev();
+        all.flat_map(|(name, tenant)| tenant.namespaces.iter().map(|own| (own.clone(), name.clone()))).collect()
+    }
+
     /// The tenant whose directory holds that file.
     #[must_use]
     pub fn tenant_of(&self, path: &RepoPath) -> Option<(&TenantName, &Tenant)> {
@@ -151,6 +159,7 @@ pub fn parse_under(path: &RepoPath, bytes: &[u8], teams: &Teams) -> Result<Polic
     found.extend(shared_hosts(&parsed, &raw.spec.tenants));
     found.extend(strangers(&parsed, &raw.spec));
     found.extend(unreachable(&parsed, &raw.spec.tenants));
+    found.extend(unmanaged(&parsed, &raw.spec.tenants));
     found.extend(foreign(&parsed, &raw.spec.tenants, teams));
     found.extend(unsignable(&parsed, &raw.spec.tenants, teams));
     found.extend(instants(&parsed, &raw.spec));
@@ -290,6 +299,22 @@ fn unsignable(parsed: &Parsed, tenants: &BTreeMap<TenantName, raw::Tenant>, team
         parsed.source.at(mark, Code::NotPermitted, text, expected)
     };
     tenants.iter().filter(|(_, tenant)| several(tenant)).map(told).collect()
+}
+
+/// Kinds that no set has, or that are called otherwise.
+fn unmanaged(parsed: &Parsed, tenants: &BTreeMap<TenantName, raw::Tenant>) -> Vec<Diagnostic> {
+    let Some(root) = parsed.documents.first() else { return Vec::new() };
+    let mut found = Vec::new();
+    for name in tenants.keys() {
+        let list = root.at(&format!("/spec/tenants/{name}/kinds")).map(Node::items).unwrap_or_default();
+        for item in list {
+            let Some(kind) = item.text().and_then(|text| text.parse::<GroupKind>().ok()) else { continue };
+            if let Err(Unmanaged { found: what, expected }) = managed(&kind) {
+                found.push(parsed.source.at(item.mark, Code::KindNotAllowed, what, expected));
+            }
+        }
+    }
+    found
 }
 
 fn instants(parsed: &Parsed, spec: &raw::PolicySpec) -> Vec<Diagnostic> {

@@ -22,8 +22,8 @@ use super::measure::{Comparison, Latency, PrometheusQuery, SuccessRate};
 pub use decision::{Action, DecisionSpec, Named};
 pub use delegated::{Contour, Gloo};
 pub use installation::{
-    App, Caps, Cluster, Feedback, Forge, ForgeKind, InCluster, InstallationSpec, Projection, Prometheus, Provider,
-    Repository, Signing, Ssh, Webhook,
+    App, Caps, Cluster, Feedback, Forge, ForgeKind, Gateways, InCluster, InstallationSpec, Projection, Prometheus,
+    Provider, Repository, Signing, Ssh, Webhook,
 };
 pub(super) use none::check as check_target;
 pub use policy::{Floors, Freeze, ImageName, Limits, Permission, PolicySpec, Schedule, Tenant, Trust};

@@ -2,7 +2,7 @@
 
 use super::desired::Set;
 use super::files::RepoPath;
-use super::object::{Kind, ObjectRef, at};
+use super::object::{Kind, Object, ObjectRef, at, items};
 use super::set;
 use serde_json::Value;
 use std::fmt;
@@ -43,6 +43,40 @@ impl Referent {
             Self::ServiceAccount => Some(Kind::ServiceAccount),
             Self::Secret | Self::PersistentVolumeClaim => None,
         }
+    }
+}
+
+/// The images that the pods of an object have, of containers and of volumes, each with its place as a JSON pointer.
+pub fn images(object: &Value) -> impl Iterator<Item = (String, &str)> {
+    let templates = ["/spec/template/spec", "/spec/jobTemplate/spec/template/spec"].into_iter();
+    let pods = templates.filter_map(|at| Some((at, object.pointer(at)?))).take(1);
+    let lists = ["initContainers", "containers", "ephemeralContainers", "volumes"];
+    let parts = pods.flat_map(move |(at, pods)| lists.map(|it| (format!("{at}/{it}"), items(pods, it).enumerate())));
+    parts.flat_map(|(at, parts)| {
+        parts.filter_map(move |(i, part)| {
+            let (at, image) = (format!("{at}/{i}/image"), part.get("image")?);
+            let of_volume = || Some((format!("{at}/reference"), image.get("reference")?.as_str()?));
+            image.as_str().map(|image| (at.clone(), image)).or_else(of_volume)
+        })
+    })
+}
+
+/// What an object of a set gives to pods that is looked up by its name: a claim itself, or the Secret that its controller writes.
+#[must_use]
+pub fn given(object: &Object) -> Option<(Referent, &str)> {
+    let Kind::Other(kind) = object.reference().kind else { return None };
+    let name = object.reference().name.as_str();
+    let named = |pointer| object.at(pointer).and_then(Value::as_str);
+    match (kind.group(), kind.kind()) {
+        ("", "PersistentVolumeClaim") => Some((Referent::PersistentVolumeClaim, name)),
+        ("external-secrets.io", "ExternalSecret") => {
+            Some((Referent::Secret, named("/spec/target/name").unwrap_or(name)))
+        }
+        ("bitnami.com", "SealedSecret") => {
+            Some((Referent::Secret, named("/spec/template/metadata/name").unwrap_or(name)))
+        }
+        ("cert-manager.io", "Certificate") => Some((Referent::Secret, named("/spec/secretName")?)),
+        _ => None,
     }
 }
 
@@ -152,6 +186,26 @@ pub fn place(set: &Set, base: Option<&RepoPath>, object: &ObjectRef, pointer: &s
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn c_7_claims_and_secrets_are_given_by_what_makes_them() {
+        let given = |api_version: &str, kind: &str, spec: Value| {
+            let kind = Kind::Other(crate::manifest::other::Other::named(api_version, kind).unwrap());
+            let reference = ObjectRef { kind, namespace: "shop".parse().unwrap(), name: "web".parse().unwrap() };
+            let object = Object::new(reference, json!({"metadata": {"name": "web"}, "spec": spec}));
+            super::given(&object).map(|(to, name)| format!("{to} {name}"))
+        };
+        for (api_version, kind, spec, expected) in [
+            ("v1", "PersistentVolumeClaim", json!({}), Some("PersistentVolumeClaim web")),
+            ("external-secrets.io/v1", "ExternalSecret", json!({"target": {"name": "tls"}}), Some("Secret tls")),
+            ("external-secrets.io/v1", "ExternalSecret", json!({}), Some("Secret web")),
+            ("bitnami.com/v1alpha1", "SealedSecret", json!({}), Some("Secret web")),
+            ("cert-manager.io/v1", "Certificate", json!({"secretName": "tls"}), Some("Secret tls")),
+            ("batch/v1", "CronJob", json!({}), None),
+        ] {
+            assert_eq!(given(api_version, kind, spec).as_deref(), expected, "{kind}");
+        }
+    }
 
     #[test]
     fn c_7_all_that_pods_read_from_is_found_with_its_place() {

@@ -6,7 +6,7 @@ pub(super) mod refused;
 
 pub(super) use list::unreadable;
 pub use list::{Listed, MAX_FILES, Misplaced, list};
-use refused::{UNRENDERED, refused_kind};
+use refused::{UNRENDERED, Unallowed, refused_kind};
 
 use super::canonical::{self, MAX_INTEGER};
 use super::desired::{Set, Target, TargetKind};
@@ -25,6 +25,11 @@ use std::sync::Arc;
 
 /// The files of a set, by their path relative to the rollout's directory.
 pub type SetFiles = BTreeMap<RepoPath, (BlobId, Arc<[u8]>)>;
+
+/// The most values that the files of one set have; a stretch of 128 bytes counts as one.
+pub const MAX_VALUES: usize = 200_000;
+/// The same of all sets of a tenant, a file counted each time that it is listed: what is read of each is kept.
+pub const MAX_TENANT_VALUES: usize = 500_000;
 
 /// An object of a set and where it stands.
 #[derive(Debug, Clone)]
@@ -193,7 +198,8 @@ fn read_for(
     namespace: &Namespace,
     target: TargetKind,
 ) -> (Items, Vec<Diagnostic>) {
-    read_kinds(files, base, namespace, &Kinds { known: target.kinds(), others: &|_| Ok(()) })
+    // What is pinned was let in.
+    read_kinds(files, base, namespace, &Kinds { known: target.kinds(), others: &|_| Ok(()) }, None)
 }
 
 /// Which kinds may stand in a file.
@@ -201,20 +207,30 @@ pub(super) struct Kinds<'a> {
     /// Of those that tidegate knows.
     pub(super) known: &'a [Kind],
     /// Of all others, or who has to allow it, in words.
-    pub(super) others: &'a dyn Fn(&GroupKind) -> Result<(), String>,
+    pub(super) others: &'a dyn Fn(&GroupKind) -> Result<(), Unallowed>,
 }
 
-/// The same, where these kinds may stand.
+/// The same, where these kinds may stand, and their tenant may list so many values yet.
 pub(super) fn read_kinds(
     files: &SetFiles,
     base: Option<&RepoPath>,
     namespace: &Namespace,
     kinds: &Kinds<'_>,
+    room: Option<&mut usize>,
 ) -> (Items, Vec<Diagnostic>) {
     let (mut items, mut found) = (Items::new(), Vec::new());
+    let most = room.as_ref().map_or(usize::MAX, |room| MAX_VALUES.min(**room));
+    let mut left = most;
     for (relative, (_, bytes)) in files.iter().filter(|(path, _)| path.as_str() != tracked::FILE) {
         let full = base.and_then(|dir| format!("{dir}/{relative}").parse().ok()).unwrap_or_else(|| relative.clone());
-        let mut parsed = yaml::parse(&full, bytes, Dialect::Kubernetes);
+        let read = (left > 0).then(|| yaml::parse(&full, bytes, Dialect::Kubernetes));
+        let size = |parsed: &yaml::Parsed| parsed.nodes.max(bytes.len() / 128);
+        let Some(mut parsed) = read.filter(|parsed| size(parsed) <= left) else {
+            left = 0;
+            found.push(too_many_values(&full, most));
+            break;
+        };
+        left -= size(&parsed);
         let secret = documents::secret(&parsed);
         parsed.source = parsed.source.silent(secret);
         // What the YAML reader has found quotes its line already.
@@ -222,12 +238,26 @@ pub(super) fn read_kinds(
         told.for_each(|diagnostic| diagnostic.source.clear());
         let mut here = read_file(parsed, namespace, kinds, &mut items);
         here.iter_mut()
-            .filter(|told| told.source.contains("{{"))
+            .filter(|told| told.source.contains("{{") && (told.help.is_none() || told.code == Code::Syntax))
             .for_each(|told| told.help = Some(UNRENDERED.to_owned()));
         here.truncate(MOST);
         found.extend(here);
     }
+    if let Some(room) = room {
+        *room -= most - left;
+    }
     (items, found)
+}
+
+/// That with this file there is more than is read; `most` is what was left for its set.
+fn too_many_values(file: &RepoPath, most: usize) -> Diagnostic {
+    let (of, limit) = match most {
+        MAX_VALUES => ("the set", MAX_VALUES),
+        _ => ("all that the tenant's rollouts list, a file each time that it is listed,", MAX_TENANT_VALUES),
+    };
+    let found = format!("with this file {of} has more than {limit} values");
+    let expected = format!("at most {limit} values, where 128 bytes count as one too");
+    Diagnostic::of_file(file, Code::TooLarge, found, expected).help("take out what is large, or list it once")
 }
 
 fn read_file(parsed: yaml::Parsed, namespace: &Namespace, kinds: &Kinds<'_>, items: &mut Items) -> Vec<Diagnostic> {

@@ -42,6 +42,8 @@ pub struct Parsed {
     pub diagnostics: Vec<Diagnostic>,
     /// Whether the structure was read to its end.
     pub complete: bool,
+    /// How many values it has, as far as it was read.
+    pub nodes: usize,
 }
 
 /// Reads a file.
@@ -53,6 +55,7 @@ pub fn parse(path: &RepoPath, bytes: &[u8], dialect: Dialect) -> Parsed {
         documents: Vec::new(),
         diagnostics: vec![diagnostic],
         complete: false,
+        nodes: 0,
     };
     if bytes.len() > MAX_BYTES {
         let found = format!("a file of {} bytes", bytes.len());
@@ -185,8 +188,8 @@ impl Builder {
             let diagnostic = Diagnostic::of_file(self.source.path(), Code::Schema, "the file is empty", "one document");
             self.diagnostics.push(diagnostic);
         }
-        let Self { source, documents, diagnostics, .. } = self;
-        Parsed { source, documents, diagnostics, complete }
+        let Self { source, documents, diagnostics, nodes, .. } = self;
+        Parsed { source, documents, diagnostics, complete, nodes }
     }
 
     fn broken(&mut self, error: &ScanError) {

@@ -80,7 +80,8 @@ pub fn take(draft: &mut Draft<'_>, plan: &Plan, run: &Run, at: Option<&Step>) ->
         draft.state = state;
         return TakenAlong::Barred(waits);
     }
-    draft.note("applied directly");
+    let is_same = rendered(draft, plan) == as_it_is;
+    draft.note(if is_same { "taken along: it comes with the promotion" } else { "applied directly" });
     draft.wake(draft.now());
     TakenAlong::Recorded
 }

@@ -12,6 +12,7 @@ use super::introduce;
 use super::procedure::{self, Step};
 use super::report::{Reason, Wait};
 use super::retreat;
+use super::troubled;
 use crate::gate::BrakeWord;
 use crate::manifest::desired::Plan;
 use crate::manifest::duration::Span;
@@ -139,6 +140,10 @@ pub fn turn(draft: &mut Draft<'_>, run: &Run, turn: Turn) {
 pub fn record_turn(draft: &mut Draft<'_>, turn: Turn) {
     let position =
         Position { step: StepName::fixed("split"), seq: draft.state.seq + 1, clock: StepClock::entered(draft.now()) };
+    // What was skipped on the way forward is nothing that a person has said of the way back.
+    if let Some(run) = &mut draft.state.run {
+        run.skipped = None;
+    }
     let what = format!("goes back: {}", turn.why);
     draft.enter(Phase::Reverting { position, why: turn.why, then: turn.then }, what);
 }
@@ -191,11 +196,32 @@ pub fn reverting(draft: &mut Draft<'_>, position: &Position, why: &str, then: Th
             }
         }
         _ => {
-            if go_back(draft, &run, &turn) {
+            if go_back(draft, &run, &turn) && is_served(draft, &plan, position) {
                 next(draft, &drain, &turn);
+            } else if let Some(down) = draft.posture().cloned().and_then(|live| troubled::told(draft, &plan, &live)) {
+                draft.waits.retain(|wait| wait.reason != Reason::StableNotReady);
+                draft.waits.push(down);
             }
         }
     }
+}
+
+/// Whether the lowered split is served, as far as a proxy that teams share tells: one that keeps what it had serves the old split, and the old
+/// posture stays as ceiling until then. Of a proxy that is not looked at nobody knows.
+fn is_served(draft: &mut Draft<'_>, plan: &Plan, position: &Position) -> bool {
+    let (looks, following) = {
+        let context = draft.context(plan, None, None);
+        (context.tree().is_some() && holds(Rule::InForceLast), introduce::following(&context))
+    };
+    if !looks {
+        return true;
+    }
+    let wait = match (following, back_in_force(draft, plan, position)) {
+        (_, Standing::Awaited(wait)) | (Some(wait), Standing::InForce) => wait,
+        (None, Standing::InForce) | (_, Standing::Unsaid) => return true,
+    };
+    draft.waits.push(wait);
+    false
 }
 
 fn next(draft: &mut Draft<'_>, step: &Step, turn: &Turn) {
@@ -260,6 +286,12 @@ fn back_in_force(draft: &mut Draft<'_>, plan: &Plan, position: &Position) -> Sta
     let context = draft.context(plan, None, None);
     // A route that somebody deleted sends nobody anywhere; *retire* makes it again.
     let there = exposure::routes(&context).first().is_some_and(|route| context.live.get(route).is_some());
+    if let Some((why, since)) = exposure::frozen(&context).filter(|_| there) {
+        // However long that takes.
+        let wait = Wait::new(Reason::RetreatBlocked, format!("the way back is written, and not served: {why}"));
+        let act = "have whoever the message names mend it, or take the old split out of the proxy by hand";
+        return Standing::Awaited(Wait { since, ..wait }.act(act));
+    }
     let Some(wait) = converge::not_in_force(&context).filter(|_| there) else { return Standing::InForce };
     let refused = matches!(exposure::status(&context), RouteStatus::Refused { .. } | RouteStatus::Barred { .. });
     let waited = procedure::observed(position.clock.entered, draft.now(), &draft.input.gaps);

@@ -13,6 +13,7 @@ use crate::workload::layouts;
 use crate::workload::live::{Expects, LiveState};
 use crate::workload::owned;
 use crate::workload::routers::{self, RouteView};
+use crate::workload::tree::Tree;
 use std::sync::Arc;
 
 /// One rollout in one cluster, with the plan that is in force.
@@ -76,6 +77,12 @@ impl<'a> Context<'a> {
     #[must_use]
     pub fn router(&self) -> Option<&'a Router> {
         self.plan.traffic.as_ref().map(|traffic| &traffic.router)
+    }
+
+    /// What is known of the proxy that it shares with others, where that is looked at.
+    #[must_use]
+    pub fn tree(&self) -> Option<&'a Tree> {
+        self.router().and_then(|router| self.input.trees.behind(router))
     }
 
     /// Where the objects live.

@@ -183,6 +183,7 @@ impl<'a> Pass<'a> {
             self.out.waits.extend(barring);
             self.out.drifted.extend(told);
         }
+        self.await_tree();
         !self.out.waits.is_empty()
     }
 
@@ -403,11 +404,15 @@ impl<'a> Pass<'a> {
         let sorted = Sorted::of(context.input, context.deletions, context.version, of_people(context, &surplus));
         self.out.waits.extend(sorted.wait(""));
         surplus.retain(|object| !sorted.stays(object.reference()));
-        let Some(last) = surplus.iter().map(|o| o.reference().kind).max_by_key(|k| order_of(*k)) else { return false };
-        for live in surplus.into_iter().filter(|o| o.reference().kind == last) {
-            if live.at("/metadata/deletionTimestamp").is_some() {
-                continue;
-            }
+        if surplus.is_empty() {
+            return false;
+        }
+        // What leads nobody anywhere holds nothing up while a finalizer keeps it.
+        let is_ending = |object: &Object| object.at("/metadata/deletionTimestamp").is_some();
+        let in_order = surplus.iter().map(|object| (object.reference().kind, is_ending(object)));
+        let last = in_order.filter(|(kind, ending)| !(kind.is_other() && *ending)).map(|(kind, _)| kind);
+        let last = last.max_by_key(|kind| order_of(*kind));
+        for live in surplus.into_iter().filter(|o| Some(o.reference().kind) == last && !is_ending(o)) {
             if !context.lists(live) {
                 self.out.unlisted = true;
                 continue;

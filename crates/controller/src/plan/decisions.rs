@@ -44,7 +44,7 @@ pub fn apply(draft: &mut Draft<'_>) -> Requested {
         record: &draft.state,
         plan: draft.plan.as_deref(),
         files: &files,
-        at_start: &draft.input.decisions.at_start,
+        at_start: draft.input.decisions.at_start.as_deref(),
         // One that cannot be followed now is counted all the same: it must not be followed when nobody thinks of it any more.
         rollback_window: draft.wanted().map_or(DAY, |rollout| rollout.rollback_window),
         verifier: rule.as_ref().map(|rule| proof::verifier(draft, rule, &base)),
@@ -79,6 +79,9 @@ pub fn apply(draft: &mut Draft<'_>) -> Requested {
         follow(draft, accepted, &mut requested);
     }
     proof::unproven(draft, evaluation.unproven);
+    if evaluation.undated {
+        draft.waits.push(guard::undated_decisions(draft));
+    }
     guard::settle(draft);
     requested
 }
@@ -124,7 +127,7 @@ pub(super) fn overrule(draft: &mut Draft<'_>) {
         record: &draft.state,
         plan: None,
         files: &draft.input.decisions.filed,
-        at_start: &draft.input.decisions.at_start,
+        at_start: draft.input.decisions.at_start.as_deref(),
         rollback_window: DAY,
         verifier: None,
         now: draft.now(),

@@ -14,6 +14,7 @@ use crate::workload::kinds::shared::Member;
 use crate::workload::live::Expects;
 use crate::workload::routers::replicas::candidate_replicas;
 use crate::workload::routers::{self, ObservedSplit, RouteStatus, RouteView, Services};
+use crate::workload::tree::SharedRoute;
 use crate::workload::{compare, layouts, owned, readiness};
 
 /// The objects that carry the split, those that people's requests meet first.
@@ -53,11 +54,30 @@ pub fn lowers(context: &Context<'_>, split: &Split) -> bool {
     }
 }
 
-/// Whether the route is in force.
+/// Whether the route is in force, as far as it says so itself, and as what others have written lets it be.
 #[must_use]
 pub fn status(context: &Context<'_>) -> RouteStatus {
-    let router = context.router().filter(|_| !nodes::is_target(context.plan));
-    router.map_or(RouteStatus::Effective, |router| routers::status(router, &context.view()))
+    let Some(router) = context.router().filter(|_| !nodes::is_target(context.plan)) else {
+        return RouteStatus::Effective;
+    };
+    let own = routers::status(router, &context.view());
+    let Some((tree, route)) = context.tree().zip(routers::live_route(router, &context.view())) else { return own };
+    let service = router.service().map(ObjectName::as_str).unwrap_or_default();
+    let named = context.naming.services();
+    let candidate = named.and_then(|both| both.candidate).cloned().or_else(|| layouts::suffixed(router.service()?));
+    let candidate = candidate.as_ref().map_or(service, ObjectName::as_str);
+    let stable = named.map_or(service, |both| both.stable.as_str());
+    let named = [route.reference().name.as_str(), stable, service, candidate];
+    tree.judged(own, &SharedRoute { route, named: &named, teams: &context.input.policy.teams })
+}
+
+/// What keeps the proxy at what it had, whatever is written, and since when.
+#[must_use]
+pub fn frozen(context: &Context<'_>) -> Option<(String, Option<Time>)> {
+    if let RouteStatus::Blocked { why, since } = status(context) {
+        return Some((why, since));
+    }
+    context.tree()?.frozen(&context.input.policy.teams)
 }
 
 /// The ready endpoints of the two roles.

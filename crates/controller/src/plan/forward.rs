@@ -4,7 +4,6 @@ use super::along::{self, TakenAlong};
 use super::back::{self, Superseding, Turn};
 use super::checks::{self, Measured, Soak};
 use super::clock::with_clock;
-use super::context::Context;
 use super::converge::{Converged, Drift, Spare, StableFirst};
 use super::draft::{Draft, Manner};
 use super::entry;
@@ -17,7 +16,7 @@ use super::report::{Reason, Wait};
 use super::retreat;
 use super::troubled;
 use super::unready::{self, Unready};
-use crate::manifest::desired::{By, Plan, Router};
+use crate::manifest::desired::{By, Plan};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{Percent, StepName};
 use crate::record::history;
@@ -159,7 +158,8 @@ fn turn_back(
     if step.name.as_str() == "return" {
         return None;
     }
-    if let Some(turn) = back::asked_for(draft, run, Superseding::at(step)) {
+    let asked = back::asked_for(draft, run, Superseding::at(step));
+    if let Some(turn) = asked.filter(|turn| turn.then != Then::NextRun || !troubled::is_stranded(draft, plan)) {
         return Some(Judgement::Back(turn));
     }
     if draft.unread.is_some() {
@@ -169,7 +169,7 @@ fn turn_back(
     if let Some(why) = converged.refused.clone().or_else(|| nodes::failed(&context, step)) {
         return Some(Judgement::Back(Turn::failed(why)));
     }
-    let gone = left_alone(&context, step, position);
+    let gone = unready::left_alone(&context, step, position);
     if let Some(turn) = gone.clone().filter(|turn| turn.then == Then::Failed) {
         return Some(Judgement::Back(turn));
     }
@@ -187,32 +187,6 @@ fn turn_back(
         return Some(Judgement::StayOnCandidate(why));
     }
     Some(Judgement::Back(Turn::failed(why)))
-}
-
-/// Requests are sent to a candidate without a ready pod. Where something else took its pods away, that says nothing of the version.
-fn left_alone(context: &Context<'_>, step: &Step, position: &Position) -> Option<Turn> {
-    let ready = exposure::ready(context).candidate;
-    if ready > 0 || step.posture.candidate.is_none() || !relies_on_candidate(context, position) {
-        return None;
-    }
-    let why = format!("{}: {}", position.step, exposure::no_endpoint(context));
-    let taken = exposure::was_taken(context, position.clock.exposed.unwrap_or(position.clock.entered));
-    Some(if taken { Turn::unmeasured(format!("{why}: its pods were taken away")) } else { Turn::failed(why) })
-}
-
-/// Whether requests are sent to the candidate. By pods they are sent to ready ones only, so that new pods may take their
-/// time; but once the step was reached, or the Service asks for nobody else, some have to be there. Of a workload that both versions
-/// share the few new pods may all be away where a node is drained, and stable's answer meanwhile: the progress deadline says how long. One
-/// that has failed by itself speaks against its version.
-fn relies_on_candidate(context: &Context<'_>, position: &Position) -> bool {
-    let Ok(split) = exposure::live_split(context) else { return false };
-    let by_pods = match context.router().map(Router::by) {
-        Some(By::Pods) => split.weight != Percent::ALL,
-        Some(By::Units) if split.weight != Percent::ALL && !exposure::has_failed(context) => return false,
-        Some(By::Units) => true,
-        Some(By::Route | By::Selector) | None => false,
-    };
-    !split.is_stable() && (!by_pods || position.clock.exposed.is_some() && position.clock.lost.is_none())
 }
 
 /// A workload that is not ready by the deadline.
@@ -317,15 +291,14 @@ fn gone(draft: &Draft<'_>, plan: &Plan, step: &Step, converged: &Converged) -> O
         return Some(Reason::CandidateNotReady);
     }
     let by_route = by.is_none_or(|by| by == By::Route);
-    let mut reasons = converged.waits.iter().map(|wait| wait.reason);
     // Whoever loses a kind that tidegate only applies still meets what the step gives them.
     let known = draft.live.missing.iter().any(|kind| !kind.is_other());
     let lost = |why: &Reason| {
         *why == Reason::LoweredByHand
             || *why == Reason::CrdMissing && known
-            || *why == Reason::RouteNotEffective && by_route
+            || matches!(*why, Reason::RouteNotEffective | Reason::BlockedByPeer) && by_route
     };
-    reasons.find(lost)
+    converged.waits.iter().map(|wait| wait.reason).find(lost)
 }
 
 /// Whether both versions are pods of one workload.
@@ -438,10 +411,8 @@ pub fn on_candidate(draft: &mut Draft<'_>, why: &str) {
         back::turn(draft, &run, turn);
         return;
     }
-    draft.waits.push(
-        Wait::new(Reason::OnCandidate, why.to_owned())
-            .act(format!("tidegate retry {} or tidegate abort {}", draft.input.id, draft.input.id)),
-    );
+    let act = format!("tidegate retry {} or tidegate abort {}", draft.input.id, draft.input.id);
+    draft.waits.push(Wait::new(Reason::OnCandidate, why.to_owned()).act(act));
 }
 
 /// A person tries *promote* again.

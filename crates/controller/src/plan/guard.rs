@@ -109,6 +109,7 @@ pub fn void(draft: &mut Draft<'_>, decisions: Vec<Accepted>) {
 pub fn is_deaf(draft: &Draft<'_>) -> bool {
     draft.input.policy.unread
         || draft.input.decisions.unreadable.is_some()
+        || draft.input.decisions.at_start.is_none()
         || approvals(draft) == Approvals::Wait
         || proof::rule(draft).is_some_and(|rule| rule.by == By::Nothing)
 }
@@ -139,6 +140,18 @@ pub fn unreadable_decisions(draft: &Draft<'_>) -> Option<Wait> {
     let branch = decisions_branch(&draft.input.me.instance);
     let why = format!("what {branch} has about this rollout cannot be read, so no word about it is heard: {why}");
     Some(Wait::new(Reason::DecisionsUnreadable, plain(&why)))
+}
+
+/// That nobody knows which words are later than the run that they mean.
+#[must_use]
+pub fn undated_decisions(draft: &Draft<'_>) -> Wait {
+    let branch = decisions_branch(&draft.input.me.instance);
+    let run = draft.state.current();
+    let why = format!(
+        "{branch} was rewritten, and nobody can tell what was said there before run {run} started: what lets it go further is not \
+         heard, what stops it or takes it back is"
+    );
+    Wait::new(Reason::DecisionsUnreadable, plain(&why))
 }
 
 /// Why gates that wait for a decision of approvers stay closed where nothing could prove one.

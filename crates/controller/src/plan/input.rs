@@ -8,11 +8,12 @@ use crate::gate::guard::Guard;
 use crate::gate::schedule::{FreezeSpan, Window};
 use crate::manifest::desired::{Plan, Rollout, Set};
 use crate::manifest::files::RepoPath;
-use crate::manifest::ids::{BlobId, CommitId, RolloutId, ScheduleName, SetId, TenantName};
+use crate::manifest::ids::{BlobId, CommitId, Namespace, RolloutId, ScheduleName, SetId, TenantName};
 use crate::manifest::proof::ApprovalRule;
 use crate::manifest::raw::Floors;
 use crate::record::state::{RolloutState, Terms, Time, Writer};
 use crate::workload::live::LiveState;
+use crate::workload::tree::Trees;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -45,6 +46,8 @@ pub struct Input {
     pub brake: Result<Option<BrakeWord>, String>,
     /// What its namespace looked like.
     pub live: Live,
+    /// What is known of the proxies that teams share.
+    pub trees: Arc<Trees>,
     /// What collectors brought.
     pub evidence: Arc<Evidence>,
     /// Intervals in which nobody observed (requirement X-14), oldest first.
@@ -98,9 +101,9 @@ pub struct Decisions {
     /// The tip of the decisions branch.
     pub tip: Option<CommitId>,
     /// Its files about this rollout.
-    pub filed: Vec<DecisionFile>,
-    /// Those that were there when the open (else the last) run started.
-    pub at_start: BTreeSet<(RepoPath, BlobId)>,
+    pub filed: Arc<Vec<DecisionFile>>,
+    /// Those that were there when the open (else the last) run started; none if nobody can tell, as the branch was rewritten.
+    pub at_start: Option<Arc<BTreeSet<(RepoPath, BlobId)>>>,
     /// The branches of requests, of any rollout, by which later ones came as far as Git tells, by path.
     pub requests: BTreeMap<RepoPath, BTreeSet<String>>,
     /// Why nobody knows what people say about it.
@@ -157,6 +160,8 @@ pub struct PolicyView {
     pub guard: Guard,
     /// What no plan goes below.
     pub floors: Floors,
+    /// Whose namespaces are whose.
+    pub teams: BTreeMap<Namespace, TenantName>,
     /// Whether no policy could be read: then nobody knows who has to approve.
     pub unread: bool,
 }

@@ -29,7 +29,7 @@ pub fn pending(context: &Context<'_>) -> Option<Wait> {
     let (copy, router) = context.naming.stable_service().zip(context.router())?;
     let mut routes = exposure::routes(context).into_iter().filter_map(|route| context.live.get(&route));
     let live = routes.find(|live| leftover::names_both(router, live, &copy))?;
-    if let RouteStatus::NotYet { why } = exposure::status(context) {
+    if let RouteStatus::NotYet { why } | RouteStatus::Blocked { why, .. } = exposure::status(context) {
         return Some(Wait::new(Reason::Writing, why));
     }
     settling(context, live)

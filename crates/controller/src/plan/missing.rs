@@ -28,8 +28,10 @@ pub fn missing(draft: &mut Draft<'_>, plan: &Plan, set: &Set, since: Time) -> Ve
     for one in once {
         let seen = match one.to.kind() {
             Some(kind) => watched(draft, plan, set, kind, &one),
-            None => looked_up(draft, since, &one),
+            None => given(draft, set, &one).unwrap_or_else(|| looked_up(draft, since, &one)),
         };
+        let is_new = matches!(&seen, Seen::Lacking(Reason::ReferenceMissing, _)) && is_given(set, &one);
+        let seen = if is_new { Seen::Lacking(Reason::ReferenceMissing, NEW.to_owned()) } else { seen };
         let (reason, why) = match seen {
             Seen::There => continue,
             Seen::Asked => {
@@ -61,6 +63,8 @@ enum Seen {
 }
 
 const NOWHERE: &str = "is neither among the manifests nor in the cluster";
+/// What stands beside pods is stable's until the promotion, and so is what it gives.
+const NEW: &str = "comes with the promotion alone: bring it to main by itself first, or in a rollout with target: none";
 
 /// Whether something of a watched kind is there. A name that nothing can have is for the API server to refuse.
 fn watched(draft: &Draft<'_>, plan: &Plan, set: &Set, kind: Kind, one: &Reference) -> Seen {
@@ -78,6 +82,19 @@ fn watched(draft: &Draft<'_>, plan: &Plan, set: &Set, kind: Kind, one: &Referenc
         None => NOWHERE,
     };
     Seen::Lacking(Reason::ReferenceMissing, why.to_owned())
+}
+
+/// What the promoted manifests have is there, or is made again; before there are any, all of a set is made together.
+fn given(draft: &Draft<'_>, set: &Set, one: &Reference) -> Option<Seen> {
+    let together = match &draft.state.promoted {
+        Some(promoted) => draft.input.sets.get(&promoted.set)?,
+        None => set,
+    };
+    is_given(together, one).then_some(Seen::There)
+}
+
+fn is_given(set: &Set, one: &Reference) -> bool {
+    set.objects.values().any(|object| reference::given(object) == Some((one.to, one.name.as_str())))
 }
 
 /// Whether a live object is one that the promoted manifests have.

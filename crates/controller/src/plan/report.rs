@@ -73,7 +73,7 @@ reasons! {
     ApprovalUnproven: "approvers", "A word for the next step was given, but it does not count: neither reviews on the Git host nor an approver's signature prove it, the decisions branch was not protected then, or it came by a request that somebody else had written to; it is asked again.", "what the message names: have an approver of the policy review and merge the new pull request, or sign the decision";
     ProofUnavailable: "operations", "Nobody tells who approved: the Git host does not, or the installation names neither one nor a list of allowed signers; the gate stays closed.", "look at the Git host, and at the rights of the controller's token there (docs/hosts.md); without one at the list of allowed signers (docs/decisions.md)";
     ApprovalUnprotected: "operations", "The decisions branch is not protected on the Git host, so that anybody who may write to the repository could approve; gates stay closed, and no objects go by a word.", "protect the decisions branch: tidegate doctor prints the setting (docs/hosts.md)";
-    DecisionsUnreadable: "approvers", "What the decisions branch has about the rollout cannot be read: no word about it is heard.", "take away from the decisions branch what the message names, or put the branch back to where it was";
+    DecisionsUnreadable: "approvers", "What the decisions branch has about the rollout cannot be read, or nobody can tell that it is later than the run: no word about it is heard, or none that lets it go further.", "take away from the decisions branch what the message names, or put the branch back to where it was";
     Denied: "approvers", "A person said no; nothing is asked again before `tidegate resume`.", "tidegate resume ROLLOUT, or: tidegate abort ROLLOUT";
     Held: "approvers", "A person holds the run, or the run before it brought the same and went back unmeasured; `tidegate resume` lifts it.", "tidegate resume ROLLOUT";
     Window: "time", "The next step may be entered only inside a window of the policy.", "wait for the window, or widen it in tidegate.yaml";
@@ -97,6 +97,10 @@ reasons! {
     LayerConflict: "the team", "Layers give the same nodes one file with different content; these nodes keep what they have.", "let one of the two layers have the file, or select other nodes";
     NodeQuarantined: "operations", "A node could not take what all have, or could not go back to it: it is left alone, and the others go on.", "look at the node that the message names; it takes other content, or what a person gives it";
     RouteNotEffective: "the gateway controller", "The route is not in force yet.", "look at the HTTPRoute's status: kubectl describe httproute";
+    BlockedByPeer: "another team", "What another team, or operations, has written keeps the shared proxy from taking the route; nothing is held against the version, and it goes on by itself.", "have the team that the message names mend its object; `replaceInvalidRoutes` of Gloo keeps one team's mistakes from the others (docs/teams.md)";
+    PathOutside: "the team", "What the route asks for does not fit what its parents delegate to it; nothing is written.", "change the path or header that the message names, or have operations delegate another prefix";
+    RouteHidden: "the team", "A table beside the route's takes its requests before it; nothing is written.", "what the message says: another path, or another spec.weight of one of the two tables";
+    NotDelegated: "operations", "Nothing delegates to the route, or several do; nothing waits for it.", "give the route the labels that the parent asks for, or take it out of one of the parents";
     RouteUnknown: "the gateway controller", "Nobody says whether the route is in force.", "look at the HTTPRoute's status and whether a gateway controller runs";
     SelectorOverlap: "the team", "Another selector in the namespace matches the candidate's pods.", "narrow the other selector, so that it does not match the candidate's pods";
     NotCovered: "the team", "A NetworkPolicy covers stable's pods and not the candidate's, whose labels differ; nothing waits for it.", "let its podSelector match the candidate's pods too, if both are meant";
@@ -122,7 +126,7 @@ reasons! {
     Refused: "the team", "This revision failed before; `tidegate retry` or other content lifts it.", "push other manifests, or: tidegate retry ROLLOUT";
     RevertConflict: "the team", "What a run changed on main cannot be undone by itself, since others changed the same lines.", "undo the change on main by hand, or push other manifests";
     TooManyDeletions: "approvers", "More objects would be deleted than the policy allows, or than a person has let go; people are asked whether they may.", "look at what would be deleted; if it is meant, merge the request that asks for it, or: tidegate delete ROLLOUT; or raise limits.maxDeletions in tidegate.yaml; after a no: tidegate resume ROLLOUT";
-    ReferenceMissing: "the team", "The pods refer to something that is neither among the manifests nor in the cluster.", "add what the message names, to the manifests or in the cluster; it goes on by itself";
+    ReferenceMissing: "the team", "The pods, or the route, refer to something that is neither among the manifests nor in the cluster.", "add what the message names, to the manifests or in the cluster; it goes on by itself";
     StillReferenced: "the team", "Something that stays still uses what would go with a version; it goes once nothing does.", "take it out of what the message names, or point that elsewhere";
     HeldBack: "the team", "A change that makes no version waits: of the target's autoscaler for the next promotion, as the layout `primary` has it, or in the middle of a run, as the API server does not take it.", "what the message says: push the next version, be it another annotation of the pods, or mend the change";
     OnCandidate: "the team", "Stable was not ready at promotion; the healthy candidate serves. Retry or abort.", "tidegate retry ROLLOUT, or: tidegate abort ROLLOUT";
@@ -171,6 +175,10 @@ impl Reason {
                 | Self::RevertConflict
                 | Self::TooManyDeletions
                 | Self::RouteUnknown
+                | Self::BlockedByPeer
+                | Self::PathOutside
+                | Self::RouteHidden
+                | Self::NotDelegated
                 | Self::Inconclusive
                 | Self::Approval
                 | Self::ApprovalUnproven
@@ -242,7 +250,7 @@ pub const ANSWERS: [Reason; 9] = [
 ];
 
 /// Reasons whose messages hold what others said, or what is live at the moment: both may be new at each look.
-const TALKATIVE: [Reason; 12] = [
+const TALKATIVE: [Reason; 13] = [
     Reason::AdoptionDiffers,
     Reason::Drifted,
     Reason::LoweredByHand,
@@ -251,6 +259,7 @@ const TALKATIVE: [Reason; 12] = [
     Reason::FieldConflict,
     Reason::CrdMissing,
     Reason::RouteUnknown,
+    Reason::BlockedByPeer,
     Reason::Inconclusive,
     Reason::Webhook,
     Reason::JobRefused,

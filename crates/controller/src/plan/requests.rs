@@ -256,7 +256,8 @@ pub fn clear(draft: &mut Draft<'_>) {
 /// A file that is no decision, where a request adds its own.
 fn unreadable(draft: &mut Draft<'_>, asks: &Asks, DecisionFile { path, blob, by, .. }: &DecisionFile) {
     let is_known = history::is_consumed(&draft.state, path, blob);
-    if is_known || draft.input.decisions.at_start.contains(&(path.clone(), blob.clone())) {
+    let at_start = draft.input.decisions.at_start.as_ref();
+    if is_known || at_start.is_none_or(|there| there.contains(&(path.clone(), blob.clone()))) {
         return;
     }
     let (action, through, head) = match asks {

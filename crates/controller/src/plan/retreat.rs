@@ -101,7 +101,9 @@ pub fn retreat(context: &Context<'_>, run: &Run, old: &Role, why: &str) -> Retre
     let restored =
         restore(context, &stable, &to_mark, &mark, &mut out) && (known || context.stable == Stable::Untouched);
     let workload = context.live.get(&context.workload(RoleName::Stable));
-    let serves = restored && stable_serves(context, workload, exposure::ready(context));
+    // A person may have said not to wait for stable.
+    let insisted = run.skipped.as_ref().is_some_and(|step| step.as_str() == "split");
+    let serves = restored && (insisted || stable_serves(context, workload, exposure::ready(context)));
     let marks = out.actions.len();
     let lowered = lower(context, (&routes, &before), run, &mark, serves, &mut out);
     // The pods are the evidence: that they go has to be marked first.
@@ -138,7 +140,7 @@ pub fn retreat(context: &Context<'_>, run: &Run, old: &Role, why: &str) -> Retre
         let why = match context.router().map(Router::by) {
             Some(By::Units) => format!("the candidate's pods are being replaced by stable's{missing}"),
             Some(By::Route | By::Pods | By::Selector) | None => {
-                format!("traffic stays on the candidate until stable is back and ready{missing}")
+                format!("requests stay where they are until stable is back and ready{missing}")
             }
         };
         out.waits.push(Wait::new(Reason::StableNotReady, why));

@@ -7,7 +7,7 @@ use crate::manifest::desired::{OnStableDown, Plan, TargetKind};
 use crate::manifest::ids::Percent;
 use crate::manifest::object::{Object, at, items};
 use crate::record::posture::Posture;
-use crate::record::state::{RoleName, Time};
+use crate::record::state::{Phase, RoleName, Time};
 use crate::record::text::plain;
 use crate::workload::live::LiveState;
 use crate::workload::readiness;
@@ -32,21 +32,34 @@ pub fn told(draft: &mut Draft<'_>, plan: &Plan, posture: &Posture) -> Option<Wai
     let live = context.live.get(&workload)?;
     let wait = |why: String| Wait::new(Reason::StableDown, why).since(since);
     let why = format!("no pod of {workload} is ready: {}", troubles(live, context.live));
-    let share = Percent::ALL.get() - posture.split.weight.get();
-    if posture.candidate.is_none() || share == 0 {
+    let (id, share) = (&draft.input.id, Percent::ALL.get() - posture.split.weight.get());
+    let goes_back = matches!(draft.state.phase, Phase::Reverting { .. });
+    if posture.candidate.is_none() || share == 0 && !goes_back {
         return Some(wait(why));
     }
-    let id = &draft.input.id;
-    let act = format!(
-        "tidegate skip {id} --through promotion brings the new version without its soaks; tidegate abort {id} does not help while stable is so"
-    );
-    Some(wait(format!("{why}; {share} % of the requests are led there")).act(act))
+    let why = if share == 0 { why } else { format!("{why}; {share} % of the requests are led there") };
+    let act = if goes_back {
+        format!("tidegate skip {id} leads all requests to stable, ready or not, so that what is on main can follow")
+    } else {
+        format!(
+            "tidegate skip {id} --through promotion brings the new version without its soaks; tidegate abort {id} does not help while stable is so"
+        )
+    };
+    Some(wait(why).act(act))
+}
+
+/// Whether a way back would end in front of a stable that serves nobody: main's next version follows on this one.
+pub fn is_stranded(draft: &Draft<'_>, plan: &Plan) -> bool {
+    draft.posture().is_some_and(|posture| !posture.split.is_stable()) && is_down(draft, plan)
+}
+
+fn is_down(draft: &Draft<'_>, plan: &Plan) -> bool {
+    down(&draft.context(plan, None, None)).is_some_and(|since| draft.now() >= since + NOTICED)
 }
 
 /// Whether a run goes on without its soaks, as its plan says for a stable that serves nobody.
 pub fn hurries(draft: &Draft<'_>, plan: &Plan) -> bool {
-    let is_noticed = |since: Time| draft.now() >= since + NOTICED;
-    plan.on_stable_down == OnStableDown::Promote && down(&draft.context(plan, None, None)).is_some_and(is_noticed)
+    plan.on_stable_down == OnStableDown::Promote && is_down(draft, plan)
 }
 
 /// Since when stable has had no ready pod, if it has none and should.

@@ -9,7 +9,9 @@ use super::draft::Draft;
 use super::exposure;
 use super::procedure::{self, Stage, Step, observed};
 use super::report::{Reason, Wait};
+use crate::manifest::desired::{By, Router};
 use crate::manifest::duration::Span;
+use crate::manifest::ids::Percent;
 use crate::record::state::{Position, RoleName, Run, StepClock, Time};
 use crate::rules::{Rule, holds};
 use crate::workload::readiness;
@@ -145,4 +147,30 @@ const NO_PART: &str = "; that time is no part of the soak";
 #[must_use]
 pub fn message(position: &Position) -> String {
     format!("{}: {NOT_READY}{NO_PART}", position.step)
+}
+
+/// Requests are sent to a candidate without a ready pod. Where something else took its pods away, that says nothing of the version.
+pub fn left_alone(context: &Context<'_>, step: &Step, position: &Position) -> Option<Turn> {
+    let ready = exposure::ready(context).candidate;
+    if ready > 0 || step.posture.candidate.is_none() || !relies_on_candidate(context, position) {
+        return None;
+    }
+    let why = format!("{}: {}", position.step, exposure::no_endpoint(context));
+    let taken = exposure::was_taken(context, position.clock.exposed.unwrap_or(position.clock.entered));
+    Some(if taken { Turn::unmeasured(format!("{why}: its pods were taken away")) } else { Turn::failed(why) })
+}
+
+/// Whether requests are sent to the candidate. By pods they are sent to ready ones only, so that new pods may take their
+/// time; but once the step was reached, or the Service asks for nobody else, some have to be there. Of a workload that both versions
+/// share the few new pods may all be away where a node is drained, and stable's answer meanwhile: the progress deadline says how long. One
+/// that has failed by itself speaks against its version.
+fn relies_on_candidate(context: &Context<'_>, position: &Position) -> bool {
+    let Ok(split) = exposure::live_split(context) else { return false };
+    let by_pods = match context.router().map(Router::by) {
+        Some(By::Pods) => split.weight != Percent::ALL,
+        Some(By::Units) if split.weight != Percent::ALL && !exposure::has_failed(context) => return false,
+        Some(By::Units) => true,
+        Some(By::Route | By::Selector) | None => false,
+    };
+    !split.is_stable() && (!by_pods || position.clock.exposed.is_some() && position.clock.lost.is_none())
 }

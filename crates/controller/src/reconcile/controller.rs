@@ -192,7 +192,8 @@ impl Controller {
         let branches = Branches::new(&instance, &installation.repository.branch)?;
         let woken = Arc::new(Notify::new());
         let watched: Vec<_> = namespaces.iter().cloned().collect();
-        let watches = Watches::start(&cluster, &watched, &installation.caps.watched(), &woken);
+        let watches =
+            Watches::start(&cluster, &watched, &installation.caps.watched(), &woken).beside(&installation.gateways);
         let (notes, noted) = watch::channel(LeaseAnnotations::default());
         let timing = Timing::default();
         let lease = Lease::new(cluster.clone(), &options.identity, timing);

@@ -42,7 +42,8 @@ const AT_ONCE: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// For how long a provider is not asked again that said nothing.
 const AGAIN: TimeDelta = TimeDelta::seconds(5);
-/// How many answers of one rollout are kept; a set with more objects asks again for the oldest.
+/// How many answers of one rollout are kept, of each sort; where a plan asks for more at once, twice as many as that: what it asks beside may be
+/// answered already, and without those answers it would ask again.
 const KEPT: usize = 256;
 
 /// For how long a write that failed is left alone, if nothing tells it from the next one like it.
@@ -90,6 +91,8 @@ struct Known {
     by_rollout: BTreeMap<RolloutId, Arc<Evidence>>,
     /// What is on its way.
     asked: BTreeSet<Question>,
+    /// How many answers a rollout has asked for at once, where that is more than usual.
+    most: BTreeMap<RolloutId, usize>,
     looking: BTreeSet<(RolloutId, Lookup)>,
     measuring: UnderWay,
     attesting: BTreeSet<(RolloutId, ProofQuestion)>,
@@ -120,6 +123,7 @@ impl Collector {
     /// Asks what a rollout wants to know, unless it is being asked already. Each question is about `live` as it was planned
     /// with: one about an older object is not asked.
     pub fn ask(&self, rollout: &RolloutId, needs: &[Need], live: &LiveState) {
+        self.known().expect_answers(rollout, needs.len());
         for need in needs {
             let object = live.get(&need.question.target);
             let version = object.and_then(Object::resource_version);
@@ -221,9 +225,10 @@ impl Collector {
             | WriteOutcome::Forbidden(_)
             | WriteOutcome::Retriable(_) => {
                 let answer = Answer { outcome: outcome.clone(), at: self.clock.now() };
+                let room = known.room(&action.rollout);
                 let writes = &mut known.of(&action.rollout).writes;
                 writes.insert(key, answer);
-                if writes.len() > KEPT {
+                if writes.len() > room {
                     drop_oldest(writes);
                 }
             }
@@ -309,9 +314,21 @@ impl Known {
     }
 
     fn forget(&mut self, rollout: &RolloutId) -> Option<Arc<Evidence>> {
+        self.most.remove(rollout);
         let evidence = self.by_rollout.remove(rollout)?;
         self.again.retain(|_, (of, _, _)| of != rollout);
         Some(evidence)
+    }
+
+    /// Makes room for what a plan asks: all of one set, and all of a version beside it.
+    fn expect_answers(&mut self, rollout: &RolloutId, asked: usize) {
+        if asked * 2 > self.room(rollout) {
+            self.most.insert(rollout.clone(), asked);
+        }
+    }
+
+    fn room(&self, rollout: &RolloutId) -> usize {
+        self.most.get(rollout).map_or(KEPT, |most| most * 2)
     }
 
     fn take(&mut self, rollout: RolloutId, need: Need, expects: Expects, answer: Answer) {
@@ -326,11 +343,12 @@ impl Known {
         } else {
             self.again.remove(&question);
         }
+        let room = self.room(&rollout);
         let answers = &mut self.of(&rollout).dry_runs;
         // An object has one state at a time: what was asked about an older one is asked no more.
         answers.retain(|old, _| old.target != question.target || old.over == question.over);
         answers.insert(question, answer);
-        if answers.len() > KEPT {
+        if answers.len() > room {
             drop_oldest(answers);
         }
         let by_rollout = &self.by_rollout;
@@ -416,6 +434,19 @@ mod tests {
             take(&mut known, &need(&format!("x{n}"), None), WriteOutcome::Forbidden("no".to_owned()));
         }
         assert_eq!((answers(&known), known.again.len()), (KEPT, KEPT));
+    }
+
+    #[test]
+    fn no_answer_goes_that_the_same_plan_has_asked_for() {
+        let mut known = Known::default();
+        known.expect_answers(&rollout(), 600);
+        known.expect_answers(&rollout(), 1);
+        for n in 0..1_400 {
+            take(&mut known, &need(&format!("x{n}"), None), WriteOutcome::Done(None));
+        }
+        assert_eq!(answers(&known), 1_200, "and what is not asked any more does not heap up");
+        known.forget(&rollout());
+        assert_eq!(known.room(&rollout()), KEPT);
     }
 
     #[test]

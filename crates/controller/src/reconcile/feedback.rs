@@ -136,7 +136,10 @@ impl Reader {
             let view = seen.borrow().1.clone();
             pause = match view {
                 Some(view) if self.setting.lead.held().is_some() => {
-                    let (done, poll) = match self.turn(&view).await {
+                    let turn = self.turn(&view).await;
+                    // It may be large, and the next turn comes late.
+                    self.main = None;
+                    let (done, poll) = match turn {
                         Ok(Came::Done) => (Ok(()), self.setting.poll),
                         Ok(Came::Later) => (Ok(()), soon),
                         Err(error) => (Err(error), self.setting.poll),

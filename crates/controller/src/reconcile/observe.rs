@@ -19,6 +19,7 @@ use crate::plan::input::{Decisions, Desired, Input, Live, MayStart, PolicyView, 
 use crate::plan::report::Reason;
 use crate::plan::unread;
 use crate::record::state::{RolloutState, Time, Writer};
+use crate::workload::tree::Trees;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -30,6 +31,7 @@ pub struct Snapshot {
     /// How the clock went since the look before.
     pub step: ClockStep,
     spaces: BTreeMap<Namespace, Space>,
+    trees: Arc<Trees>,
     brake: BrakeSight,
 }
 
@@ -76,7 +78,7 @@ impl Snapshot {
             gaps.see(namespace, closed, now);
             spaces.insert(namespace.clone(), Space { live, gaps: gaps.of(namespace) });
         }
-        Self { now, step, spaces, brake: watches.brake() }
+        Self { now, step, spaces, trees: Arc::new(watches.trees()), brake: watches.brake() }
     }
 
     /// Of no namespace.
@@ -86,6 +88,7 @@ impl Snapshot {
             now,
             step: ClockStep::On,
             spaces: BTreeMap::new(),
+            trees: Arc::default(),
             brake: BrakeSight::Unknown { why: "nobody looked".to_owned() },
         }
     }
@@ -115,11 +118,11 @@ impl Snapshot {
         self.spaces.get(namespace).map(|space| space.gaps.clone()).unwrap_or_default()
     }
 
-    /// The namespaces that are not as they were then; `None` if the brake is not, which concerns all of them.
+    /// The namespaces that are not as they were then; `None` if the brake is not, or a proxy that they share: all may be concerned.
     #[must_use]
     pub fn moved_since(&self, then: &Self) -> Option<BTreeSet<&Namespace>> {
         let moved = self.spaces.iter().filter(|(name, space)| then.spaces.get(*name).is_none_or(|old| !space.is(old)));
-        (self.brake == then.brake).then(|| moved.map(|(name, _)| name).collect())
+        (self.brake == then.brake && self.trees == then.trees).then(|| moved.map(|(name, _)| name).collect())
     }
 
     /// The rollouts of an instance that live objects name as their owners: all that is known without Git.
@@ -197,6 +200,7 @@ impl Scene<'_> {
                 Live::Seen(live) => Live::Seen(Arc::new(live.attentive())),
                 away @ Live::Away { .. } => away,
             },
+            trees: Arc::clone(&self.snapshot.trees),
             evidence,
             gaps: Vec::new(),
             git: self.view.git.clone(),
@@ -278,10 +282,12 @@ impl Scene<'_> {
             closed,
             away,
             words: self.view.decisions.filed(id).map(Same),
+            dated: self.view.decisions.is_dated(id),
             unreadable: self.view.decisions.unreadable(id).map(str::to_owned),
             requests: self.requests(id),
             proposals: self.proposals(id),
             guard: self.guard.clone(),
+            trees: Arc::clone(&self.snapshot.trees),
             brake: self.snapshot.brake.of(id),
             may_start,
             gaps: self.snapshot.gaps(&id.namespace),
@@ -304,10 +310,12 @@ pub struct InputFingerprint {
     closed: BTreeMap<Kind, String>,
     away: String,
     words: Option<Same<Vec<DecisionFile>>>,
+    dated: bool,
     unreadable: Option<String>,
     requests: BTreeMap<RepoPath, BTreeSet<String>>,
     proposals: BTreeMap<String, RequestBranch>,
     guard: Guard,
+    trees: Arc<Trees>,
     brake: Result<Option<BrakeWord>, String>,
     may_start: MayStart,
     gaps: NamespaceGaps,

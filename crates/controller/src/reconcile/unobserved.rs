@@ -76,12 +76,12 @@ impl UnobservedSpans {
 
     /// Takes note of what of a namespace cannot be read now: these kinds, or nothing of it.
     pub fn see(&mut self, namespace: &Namespace, closed: Option<&BTreeMap<Kind, String>>, now: Time) {
-        let scope = |kind| UnobservedScope { namespace: namespace.clone(), kind };
+        let scope = |kind| UnobservedScope { namespace: Some(namespace.clone()), kind };
         let unread: BTreeSet<UnobservedScope> = match closed {
             Some(closed) => closed.keys().map(|&kind| scope(Some(kind))).collect(),
             None => BTreeSet::from([scope(None)]),
         };
-        let goes_on = |of: &UnobservedScope| of.namespace != *namespace || unread.contains(of);
+        let goes_on = |of: &UnobservedScope| of.namespace.as_ref() != Some(namespace) || unread.contains(of);
         let (away, over) = std::mem::take(&mut self.away).into_iter().partition(|(of, _)| goes_on(of));
         self.away = away;
         let over: BTreeMap<UnobservedScope, Time> = over;
@@ -111,8 +111,9 @@ impl UnobservedSpans {
     /// What counts for a namespace.
     #[must_use]
     pub fn of(&self, namespace: &Namespace) -> NamespaceGaps {
-        let counts = |gap: &&Unobserved| gap.of.as_ref().is_none_or(|scope| scope.namespace == *namespace);
-        let away = self.away.iter().filter(|(scope, _)| scope.namespace == *namespace);
+        let is_here = |scope: &UnobservedScope| scope.namespace.as_ref().is_none_or(|its| its == namespace);
+        let counts = |gap: &&Unobserved| gap.of.as_ref().is_none_or(is_here);
+        let away = self.away.iter().filter(|(scope, _)| is_here(scope));
         NamespaceGaps {
             past: self.past.iter().filter(counts).cloned().collect(),
             away: away.map(|(scope, from)| (scope.clone(), *from)).collect(),
@@ -123,7 +124,7 @@ impl UnobservedSpans {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::unobserved::parse;
+    use crate::cluster::unobserved::{parse, print};
 
     fn at(second: i64) -> Time {
         Time::from_timestamp(second, 0).unwrap()
@@ -168,6 +169,22 @@ mod tests {
         gaps.see(&shop, Some(&closed(&[])), at(40));
         assert_eq!(gaps.of(&shop).counted(&none(), at(50)), [(at(0), at(30))]);
         assert_eq!(gaps.all(at(50)).len(), 2);
+    }
+
+    #[test]
+    fn x_14_a_kind_that_was_closed_in_many_namespaces_counts_for_nobody_who_does_not_need_it() {
+        let mut gaps = UnobservedSpans::default();
+        let namespaces: Vec<Namespace> = (0..40).map(|n| format!("team-{n}").parse().unwrap()).collect();
+        namespaces.iter().for_each(|one| gaps.see(one, Some(&closed(&[Kind::VirtualService])), at(10)));
+        namespaces.iter().for_each(|one| gaps.see(one, Some(&closed(&[])), at(3_610)));
+        // As the next leader has it.
+        let mut next = UnobservedSpans::default();
+        next.inherit(parse(&print(&gaps.all(at(4_000)))));
+        let (needs, others) = (BTreeSet::from([Kind::VirtualService]), BTreeSet::from([Kind::Deployment]));
+        for of in namespaces.iter().map(|one| next.of(one)) {
+            assert_eq!(of.counted(&others, at(4_000)), []);
+            assert_eq!(of.counted(&needs, at(4_000)), [(at(10), at(3_610))]);
+        }
     }
 
     #[test]

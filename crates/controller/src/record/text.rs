@@ -73,6 +73,18 @@ pub fn causes(error: &dyn std::error::Error) -> String {
     if texts.is_empty() { plain(&error.to_string()) } else { plain(&texts.join(": ")) }
 }
 
+/// An error with what caused it, on one line, and no text twice.
+#[must_use]
+pub fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    for cause in std::iter::successors(error.source(), |cause| cause.source()).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    plain(&text)
+}
+
 /// Foreign text for places where a Git host turns `@name`, `#12`, `!12` and addresses into links, and where no code
 /// span can stop it: commit messages. A space after the sign breaks the link and can be seen.
 #[must_use]

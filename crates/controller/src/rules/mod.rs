@@ -51,6 +51,8 @@ pub enum Rule {
     Share,
     /// No gap ends later than now.
     SetBack,
+    /// The record is lowered only once a proxy that keeps what it had serves the way back.
+    InForceLast,
 }
 
 /// Whether a rule holds.

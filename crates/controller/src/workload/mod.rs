@@ -21,3 +21,4 @@ pub mod readiness;
 pub mod routers;
 pub mod selector;
 pub mod tracked;
+pub mod tree;

@@ -84,6 +84,9 @@ pub const RESOURCES: &[Resource] = resources! {
     "gateway.networking.k8s.io/v1" "GRPCRoute" "grpcroutes" "" [Status, Versioned, Generation, Custom];
     "gateway.networking.k8s.io/v1" "HTTPRoute" "httproutes" "" [Status, Versioned, Generation, Custom];
     "gateway.solo.io/v1" "RouteTable" "routetables" "rt" [Versioned, Generation, Custom];
+    "gateway.solo.io/v1" "VirtualService" "virtualservices" "vs" [Versioned, Generation, Custom, Open, Absent];
+    "gloo.solo.io/v1" "Settings" "settings" "st" [Versioned, Generation, Custom, Open, Absent];
+    "gloo.solo.io/v1" "Upstream" "upstreams" "us" [Versioned, Generation, Custom, Open, Absent];
     "keda.sh/v1alpha1" "ScaledObject" "scaledobjects" "so" [Status, Versioned, Generation, Custom];
     "monitoring.coreos.com/v1" "ServiceMonitor" "servicemonitors" "smon" [Versioned, Generation, Custom, Open, Absent];
     "networking.istio.io/v1" "DestinationRule" "destinationrules" "dr" [Status, Versioned, Generation, Custom];

@@ -25,8 +25,8 @@ pub struct World {
     pub(super) made: u64,
     /// The version up to which no garbage is left.
     pub(super) collected: u64,
-    /// The custom resources that are not installed.
-    missing: Arc<BTreeSet<&'static str>>,
+    /// The custom resources that are not installed, by version and plural: two groups may call one alike.
+    missing: Arc<BTreeSet<(&'static str, &'static str)>>,
 }
 
 impl World {
@@ -34,7 +34,7 @@ impl World {
     #[must_use]
     pub fn new(now: Time) -> Self {
         let absent = RESOURCES.iter().filter(|resource| resource.is(Trait::Absent));
-        let missing = Arc::new(absent.map(|resource| resource.plural).collect());
+        let missing = Arc::new(absent.map(|resource| (resource.api_version, resource.plural)).collect());
         let mut world = Self { now, store: Store::default(), made: 0, collected: 0, missing };
         for name in ["kube-system", "default"] {
             world.make_namespace(name);
@@ -68,13 +68,13 @@ impl World {
     /// Whether a resource is served.
     #[must_use]
     pub fn serves(&self, resource: &Resource) -> bool {
-        !self.missing.contains(resource.plural)
+        !self.missing.contains(&(resource.api_version, resource.plural))
     }
 
     /// Removes a custom resource with all its objects, as deleting its definition does.
     pub fn uninstall(&mut self, resource: &'static Resource) {
         if resource.is(Trait::Custom) {
-            Arc::make_mut(&mut self.missing).insert(resource.plural);
+            Arc::make_mut(&mut self.missing).insert((resource.api_version, resource.plural));
             self.store.drop_collection(resource);
             // What it owned is not told of as garbage by any change.
             self.collected = 0;
@@ -83,7 +83,7 @@ impl World {
 
     /// Serves a custom resource again.
     pub fn install(&mut self, resource: &'static Resource) {
-        Arc::make_mut(&mut self.missing).remove(resource.plural);
+        Arc::make_mut(&mut self.missing).remove(&(resource.api_version, resource.plural));
     }
 
     /// Forgets all history, as the compaction of etcd does: watches and pages from before get 410.

@@ -91,7 +91,7 @@ const CONTROLLERS: [Controller; 13] = [
     (By::Manager, endpoints::run, &[SERVICE, POD, SLICE]),
     (By::Other, gateway::run, &[gateway::ROUTES[0], gateway::ROUTES[1], SERVICE, NAMESPACE]),
     (By::Other, contour::run, &[contour::PROXY, SERVICE, NAMESPACE]),
-    (By::Other, gloo_status_stub::run, &[gloo_status_stub::TABLE, SERVICE, NAMESPACE]),
+    (By::Other, gloo_status_stub::run, &[gloo_status_stub::TABLE, gloo_status_stub::UPSTREAM, SERVICE, NAMESPACE]),
 ];
 
 /// All controllers. Each looks again once something changed that it looks at, or is due.

@@ -1,7 +1,7 @@
 //! Phases: named once, each exposing more than the one before, and nothing that the router cannot do.
 
 use super::Case;
-use crate::manifest::desired::{By, HeaderMatch, Router};
+use crate::manifest::desired::{By, HeaderMatch, Router, TargetKind};
 use crate::manifest::diagnostic::{Code, Diagnostic, quoted};
 use crate::manifest::ids::{Percent, StepName};
 use crate::manifest::{expand, raw};
@@ -108,7 +108,7 @@ fn one_way(case: &Case<'_>, i: usize, expose: &raw::Expose) -> Option<Diagnostic
 }
 
 fn router(case: &Case<'_>) -> Vec<Diagnostic> {
-    if case.spec.target.kind.own_router().is_some() {
+    if case.spec.target.kind.own_router().is_some() || case.spec.target.kind == TargetKind::None {
         // It has none, which is told with it.
         return Vec::new();
     }

@@ -7,7 +7,9 @@ use crate::manifest::canonical::referenced_config_maps;
 use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{Kind, items};
+use crate::manifest::reference::{self, Referent};
 use crate::manifest::set::Item;
+use crate::manifest::set::refused::UNRENDERED;
 use crate::manifest::{expand, raw};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -29,7 +31,7 @@ pub(super) fn check(case: &Case<'_>, target: &Item, findings: &mut Findings) {
     };
     findings.errors.extend(sizes(case, target));
     findings.errors.extend(names(case, target, service));
-    clones(target, findings);
+    clones(case, target, findings);
     selectors(case, target, service, findings);
     findings.errors.extend(tells_apart(case, target, service));
 }
@@ -170,7 +172,7 @@ pub(super) fn ports(case: &Case<'_>, target: &Item) -> Vec<Diagnostic> {
 }
 
 /// What a second copy of the pods would fight over (design §13.15).
-fn clones(target: &Item, findings: &mut Findings) {
+fn clones(case: &Case<'_>, target: &Item, findings: &mut Findings) {
     let spec = "/spec/template/spec";
     let count = |pointer: &str| target.object.at(pointer).and_then(Value::as_array).map_or(0, Vec::len);
     for i in 0..count(&format!("{spec}/containers")) {
@@ -184,12 +186,26 @@ fn clones(target: &Item, findings: &mut Findings) {
     }
     for i in 0..count(&format!("{spec}/volumes")) {
         let pointer = format!("{spec}/volumes/{i}/persistentVolumeClaim");
-        if target.object.at(&pointer).is_some() {
+        let Some(claim) = target.object.at(&format!("{pointer}/claimName")).and_then(Value::as_str) else { continue };
+        if !is_for_many(case, claim) {
             let found = "the candidate's pods will mount the same claim as stable's";
             let expected = "a claim that many pods can mount (ReadWriteMany or ReadOnlyMany)";
             findings.warnings.push(target.error(&pointer, Code::CannotClone, found, expected));
         }
     }
+}
+
+/// Images that are templates: to YAML they are texts, to the kubelet no names of images.
+pub(super) fn unrendered(item: &Item) -> Vec<Diagnostic> {
+    let found = |at: String| item.error(&at, Code::Schema, "this image is a template", "an image").help(UNRENDERED);
+    reference::images(item.object.value()).filter(|(_, image)| image.contains("{{")).map(|(at, _)| found(at)).collect()
+}
+
+/// Whether a claim of the set is one that pods of several nodes can mount.
+fn is_for_many(case: &Case<'_>, name: &str) -> bool {
+    let is_it = |item: &&Item| reference::given(&item.object) == Some((Referent::PersistentVolumeClaim, name));
+    let mut modes = case.items.values().filter(is_it).flat_map(|it| items(&it.object.value()["spec"], "accessModes"));
+    modes.any(|mode| mode == "ReadWriteMany" || mode == "ReadOnlyMany")
 }
 
 pub(super) fn labels(value: Option<&Value>) -> Labels {

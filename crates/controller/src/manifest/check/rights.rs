@@ -43,7 +43,10 @@ pub(super) fn check(case: &Case<'_>) -> Vec<Diagnostic> {
         // By one of tidegate's own a binding would hand out all that tidegate may.
         let is_of_the_set = |name: &Node| {
             let mut others = case.items.values().map(|other| other.object.reference());
-            others.any(|other| other.kind.as_str() == "Role" && Some(other.name.as_str()) == name.text())
+            others.any(|other| {
+                let is_role = other.kind.as_str() == "Role" && other.kind.api_version().starts_with(GROUP);
+                is_role && Some(other.name.as_str()) == name.text()
+            })
         };
         if let Some(name) = item.node.at("/roleRef/name").filter(|name| !is_of_the_set(name)) {
             refuse(name, "a role that is not among these manifests", "the name of a Role of the same set");

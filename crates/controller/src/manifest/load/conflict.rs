@@ -7,13 +7,14 @@ use crate::manifest::diagnostic::{Code, Diagnostic, MOST, few};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{ClusterName, RolloutId};
 use crate::manifest::object::{Kind, ObjectRef};
-use crate::manifest::scaler;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How what several rollouts need has a home.
 const SHARED: &str = "what both need stands in a rollout of its own, with target: none (docs/files.md)";
 /// How many of those that share something are named.
 const FEW: usize = 3;
+/// How many such mistakes of one rollout are told, of each sort: of those of two rollouts there can be as many as pairs of objects.
+const TOLD: usize = 10;
 
 /// Rollouts by the objects of their sets.
 type Claims = BTreeMap<(Option<ClusterName>, ObjectRef), Vec<usize>>;
@@ -43,14 +44,20 @@ pub(super) fn reject(judged: &mut [Judged]) {
             shared.entry(sharers).or_default().push(reference);
         }
     }
+    let mut told = vec![0; judged.len()];
     for (sharers, references) in &shared {
-        found.extend(sharers.iter().map(|&i| (i, same_objects(judged, sharers, i, references))));
+        for &i in sharers.iter() {
+            told[i] += 1;
+            if told[i] <= TOLD {
+                found.push((i, same_objects(judged, sharers, i, references)));
+            }
+        }
     }
     found.extend(roots::doubled(judged));
     let targets = targets(judged);
     for (i, one) in judged.iter().enumerate().filter(|(_, one)| one.permitted) {
-        found.extend(autoscalers(one, &targets).map(|diagnostic| (i, diagnostic)));
-        found.extend(taken(judged, one, &claims).map(|diagnostic| (i, diagnostic)));
+        found.extend(autoscalers(one, &targets).take(TOLD).map(|diagnostic| (i, diagnostic)));
+        found.extend(taken(judged, one, &claims).take(TOLD).map(|diagnostic| (i, diagnostic)));
     }
     for (i, diagnostic) in found {
         let one = &mut judged[i];
@@ -88,9 +95,9 @@ fn same_objects(judged: &[Judged], sharers: &[usize], me: usize, references: &[&
     let expected = "each object in one rollout";
     match first.and_then(|reference| one.items.get(*reference)) {
         Some(item) if code == Code::Conflict && first.is_none_or(|first| one.target.as_ref() != Some(*first)) => {
-            item.error("/metadata/name", code, found, expected).help(SHARED)
+            item.error(code, found, expected).help(SHARED)
         }
-        Some(item) => item.error("/metadata/name", code, found, expected),
+        Some(item) => item.error(code, found, expected),
         None => Diagnostic { code, found, expected: expected.to_owned(), ..one.name_at.clone() },
     }
 }
@@ -104,8 +111,7 @@ fn taken<'a>(judged: &'a [Judged], one: &'a Judged, claims: &'a Claims) -> impl 
             "its copy would be called {}, as {} {} of the rollout {} is",
             copy.name, copy.kind, copy.name, other.id
         );
-        let diagnostic =
-            one.items.get(of)?.error("/metadata/name", Code::Conflict, found, "a name whose copy has one of its own");
+        let diagnostic = one.items.get(of)?.error(Code::Conflict, found, "a name whose copy has one of its own");
         Some(diagnostic.help(format!("rename it, or what {} has", other.path)))
     })
 }
@@ -118,14 +124,17 @@ pub(super) fn overlapping(judged: &[Judged]) -> Vec<Diagnostic> {
     }
     let mut found = Vec::new();
     for all in beside.values() {
-        let services = all.iter().flat_map(|one| one.items.values().map(|item| (&one.id, item)));
-        for (of, service) in services.filter(|(_, item)| item.object.reference().kind == Kind::Service) {
-            let reached = all.iter().filter(|other| other.id != *of && other.copies.reached_by(&service.object));
-            found.extend(reached.map(|other| {
-                let what = format!("this selector would also match the candidate's pods of the rollout {}", other.id);
+        for one in all {
+            let services = one.items.values().filter_map(|item| Some((item, item.service.as_ref()?)));
+            let reached = services.flat_map(|(item, service)| {
+                let others = all.iter().filter(|other| other.id != one.id && other.copies.reached_by(service));
+                others.map(move |other| (item, &other.id))
+            });
+            found.extend(reached.take(TOLD).map(|(item, other)| {
+                let what = format!("this selector would also match the candidate's pods of the rollout {other}");
                 let expected = "a selector for the pods of its own rollout alone";
-                let diagnostic = service.error("/spec/selector", Code::SelectorOverlap, what, expected);
-                diagnostic.help(format!("no run of {} makes a candidate as long as this is so", other.id))
+                let diagnostic = item.reaching(Code::SelectorOverlap, what, expected);
+                diagnostic.help(format!("no run of {other} makes a candidate as long as this is so"))
             }));
         }
     }
@@ -148,13 +157,13 @@ fn targets(judged: &[Judged]) -> Targets<'_> {
 /// Autoscalers in the set of `one` that scale what another rollout rolls out: each run would fight with them.
 fn autoscalers<'a>(one: &'a Judged, targets: &'a Targets<'_>) -> impl Iterator<Item = Diagnostic> + 'a {
     one.items.values().filter_map(move |item| {
-        let (kind, name) = scaler::scaled(&item.object)?;
+        let (kind, name) = item.scales.clone()?;
         let reference = ObjectRef { kind, namespace: one.id.namespace.clone(), name };
         let there = targets.get(&(one.cluster.as_ref(), &reference))?;
         let other = there.iter().find(|other| other.id != one.id)?;
         let found = format!("this autoscaler scales {reference}, the target of the rollout {}", other.id);
         let expected = format!("an autoscaler of it among the manifests of {} alone", other.path);
-        Some(item.error("/spec/scaleTargetRef/name", Code::Conflict, found, expected))
+        Some(item.reaching(Code::Conflict, found, &expected))
     })
 }
 

@@ -69,14 +69,26 @@ fn answers(object: &Object) -> Vec<(String, Answers)> {
             let all = hosts.map_or(vec![Answers::Untold], |hosts| hosts.into_iter().map(Answers::For).collect());
             all.into_iter().map(move |answers| (at.clone(), answers)).collect::<Vec<_>>()
         }));
+    } else if let Kind::Other(other) = kind
+        && (other.group(), other.kind()) == ("cert-manager.io", "Certificate")
+    {
+        // Whoever has a certificate for a host can answer for it, whichever issuer gave it.
+        let names = listed(object, "/spec/dnsNames");
+        let common = object.at("/spec/commonName").map(|name| ("/spec/commonName".to_owned(), answer(name)));
+        found.extend(names.chain(common));
     }
     found
 }
 
+/// Those of a list.
+fn listed<'a>(object: &'a Object, list: &'a str) -> impl Iterator<Item = (String, Answers)> + 'a {
+    let hosts = object.at(list).and_then(Value::as_array).into_iter().flatten().enumerate();
+    hosts.map(move |(i, host)| (format!("{list}/{i}"), answer(host)))
+}
+
 /// Those of a list, or all where it is empty.
 fn each(object: &Object, list: &str, otherwise: &str) -> Vec<(String, Answers)> {
-    let hosts = object.at(list).and_then(Value::as_array).into_iter().flatten().enumerate();
-    let all: Vec<_> = hosts.map(|(i, host)| (format!("{list}/{i}"), answer(host))).collect();
+    let all: Vec<_> = listed(object, list).collect();
     if all.is_empty() { vec![(otherwise.to_owned(), Answers::ForAll)] } else { all }
 }
 

@@ -4,6 +4,7 @@
 //! (`VirtualHostError`, `DuplicateVhost`), so that both are.
 
 use super::Judged;
+use super::claim::Claim;
 use crate::manifest::diagnostic::{Code, Diagnostic, few};
 use crate::manifest::ids::{ClusterName, TenantName};
 use crate::manifest::object::{Kind, ObjectRef};
@@ -11,7 +12,7 @@ use crate::manifest::policy::Tenant;
 use crate::manifest::set::{Item, Items};
 use std::collections::BTreeMap;
 
-const FQDN: &str = "/spec/virtualhost/fqdn";
+pub(super) const FQDN: &str = "/spec/virtualhost/fqdn";
 
 /// The hosts that objects of a set take, each with the object.
 fn taken(items: &Items) -> impl Iterator<Item = (String, &Item)> {
@@ -42,13 +43,8 @@ pub(super) fn own(items: &Items, tenant: &Tenant) -> BTreeMap<ObjectRef, String>
     own.map(|(fqdn, item)| (item.object.reference().clone(), fqdn)).collect()
 }
 
-/// Where it takes its host.
-fn place(item: &Item) -> String {
-    format!("{}:{}", item.source.path(), item.node.locate(FQDN).line)
-}
-
 /// Who takes a host of a cluster.
-type Takers<'a> = BTreeMap<(Option<&'a ClusterName>, &'a str), Vec<(usize, &'a Item)>>;
+type Takers<'a> = BTreeMap<(Option<&'a ClusterName>, &'a str), Vec<(usize, &'a Claim)>>;
 
 /// What several objects of a cluster take, as a mistake of each.
 pub(super) fn doubled(judged: &[Judged]) -> Vec<(usize, Diagnostic)> {
@@ -66,9 +62,9 @@ pub(super) fn doubled(judged: &[Judged]) -> Vec<(usize, Diagnostic)> {
             .enumerate()
             .map(|(n, (i, item))| {
                 let others = takers.iter().enumerate().filter(|(m, _)| *m != n);
-                let others = few(others.map(|(_, (_, other))| place(other)), 3, " and ");
+                let others = few(others.map(|(_, (_, other))| other.place()), 3, " and ");
                 let found = format!("the host {fqdn} is also taken in {others}, and Contour serves neither");
-                (*i, item.error(FQDN, Code::Conflict, found, "one HTTPProxy for each host"))
+                (*i, item.reaching(Code::Conflict, found, "one HTTPProxy for each host"))
             })
             .collect();
         errors

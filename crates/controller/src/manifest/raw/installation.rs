@@ -36,6 +36,31 @@ pub struct InstallationSpec {
     /// Where the process is told, and tells, beside the address of its numbers and its health.
     #[serde(default)]
     pub report: Report,
+    /// The proxies that teams share, whose routes are looked at beside those of the namespaces. Left out: what others route is not seen.
+    #[serde(default)]
+    pub gateways: Gateways,
+}
+
+/// The proxies that teams share. Nothing of theirs is written.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Gateways {
+    /// Gloo, whose VirtualServices delegate to RouteTables.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Gateway")]
+    pub gloo: Option<Gateway>,
+    /// Contour, whose roots include HTTPProxies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Gateway")]
+    pub contour: Option<Gateway>,
+}
+
+/// A proxy that teams share.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Gateway {
+    /// The namespace in which operations has what delegates to teams.
+    pub namespace: Namespace,
 }
 
 /// Where the process is told, and tells, beside the address of its numbers and its health.

@@ -88,11 +88,13 @@ pub enum Permission {
     Privileged,
     /// Triggers of a ScaledObject that ask at an address.
     Triggers,
+    /// Labels, records and addresses by which whoever measures takes one for another.
+    Metrics,
 }
 
 impl Permission {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::HostPath,
         Self::Volumes,
         Self::Snippets,
@@ -100,6 +102,7 @@ impl Permission {
         Self::CloudIdentity,
         Self::Privileged,
         Self::Triggers,
+        Self::Metrics,
     ];
 
     /// As the policy has it.
@@ -113,6 +116,7 @@ impl Permission {
             Self::CloudIdentity => "cloudIdentity",
             Self::Privileged => "privileged",
             Self::Triggers => "triggers",
+            Self::Metrics => "metrics",
         }
     }
 }

@@ -7,15 +7,23 @@ use crate::manifest::other::{GroupKind, is_cluster_wide};
 use crate::manifest::yaml::Node;
 
 /// What to do with a template where an object is expected.
-pub(super) const UNRENDERED: &str =
+pub(in crate::manifest) const UNRENDERED: &str =
     "this is a template that was not rendered: render it in CI (helm template) and commit the plain objects";
+
+/// Why a kind that is known by its names alone may not stand in a set.
+pub(in crate::manifest) struct Unallowed {
+    /// What is found, if it is not the usual.
+    pub(in crate::manifest) found: Option<String>,
+    /// Who may allow it, and how.
+    pub(in crate::manifest) help: String,
+}
 
 /// Kinds of Gloo, beside a RouteTable, that are about all teams.
 const OF_OPERATIONS: [&str; 4] = ["Gateway", "Proxy", "Settings", "VirtualService"];
 
 /// What to do with a kind that stands in no set, whatever operations allows.
 pub(in crate::manifest) fn instead(kind: &GroupKind) -> Option<String> {
-    let kind = match (kind.group(), kind.kind()) {
+    match (kind.group(), kind.kind()) {
         ("batch", "Job") => {
             return Some(
                 "a Job that tries a version out, or migrates, stands before a step, in a file that manifests do not list: \
@@ -35,8 +43,8 @@ pub(in crate::manifest) fn instead(kind: &GroupKind) -> Option<String> {
         ("kustomize.config.k8s.io", _) => return Some(documents::KUSTOMIZE.to_owned()),
         (_, "List") => return Some("a List stands at the top of a document, and holds objects".to_owned()),
         ("tidegate.io", _) => return Some("a rollout, a policy or a decision is no object of a set".to_owned()),
-        (_, kind) => kind,
-    };
+        _ => {}
+    }
     let wide =
         "its objects belong to the whole cluster, and a rollout to a namespace: operations applies them by other means";
     is_cluster_wide(kind).then(|| wide.to_owned())
@@ -67,17 +75,24 @@ pub(super) fn refused_kind(
         let diagnostic = source.at(mark, Code::KindNotAllowed, found, "a RouteTable");
         return diagnostic.help("a VirtualService outside of rollouts delegates a path to the RouteTable");
     }
-    let listed: Vec<&str> = kinds.known.iter().map(|k| k.as_str()).collect();
     let text = format!("objects of kind {} ({}) are not managed here", quoted(kind), quoted(api_version));
-    let diagnostic = source.at(mark, Code::KindNotAllowed, text, format!("one of {}", listed.join(", ")));
+    let expected = match kinds.known {
+        [only] => only.to_string(),
+        _ => "a kind that may stand in a set (docs/files.md)".to_owned(),
+    };
+    let diagnostic = source.at(mark, Code::KindNotAllowed, text, expected);
     if let Some(known) = kinds.known.iter().find(|k| k.as_str() == kind) {
         return diagnostic.help(format!("write apiVersion: {}", known.api_version()));
     }
     let (group, _) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-    let Some(named) = GroupKind::new(group, kind) else { return diagnostic };
+    let Some(named) = GroupKind::new(group, kind) else {
+        return diagnostic.help("kinds begin with a capital letter, as in ServiceMonitor");
+    };
     match (instead(&named), (kinds.others)(&named)) {
         (Some(help), _) => diagnostic.help(help),
-        (None, Err(help)) => diagnostic.help(help),
-        (None, Ok(())) => diagnostic,
+        (None, Err(Unallowed { found, help })) => {
+            Diagnostic { found: found.unwrap_or(diagnostic.found.clone()), ..diagnostic }.help(help)
+        }
+        (None, Ok(())) => diagnostic.help("write its apiVersion as GROUP/VERSION, as in batch/v1"),
     }
 }

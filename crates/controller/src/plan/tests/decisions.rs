@@ -43,6 +43,25 @@ fn c_15_a_gate_that_closes_later_stops_no_step_that_was_entered() {
 }
 
 #[test]
+fn x_2_where_nobody_knows_what_was_said_before_the_run_a_no_is_heard_and_a_yes_is_not() {
+    let mut world = World::new(CANARY, "1");
+    world.settle();
+    world.want(CANARY, set("2"));
+    world.settle();
+    // The branch was squashed, and the cache is another one.
+    world.at_start = None;
+    world.approve("tenth");
+    assert_eq!((world.phase().as_str(), world.waits()), ("Waiting", vec!["DecisionsUnreadable", "Approval"]));
+    world.say(DecisionAction::Hold);
+    world.settle();
+    assert!(world.record().run.is_some_and(|run| run.held), "{:?}", world.waits());
+    world.say(DecisionAction::Abort);
+    world.settle();
+    assert_eq!(world.record().history.last().map(|past| past.outcome), Some(Outcome::Aborted), "{:?}", world.log);
+    assert_eq!(world.image("podinfo"), Some("app:1"));
+}
+
+#[test]
 fn c_16_x_4_a_denied_gate_asks_nothing_again_before_resume() {
     let mut world = World::new(CANARY, "1");
     world.settle();

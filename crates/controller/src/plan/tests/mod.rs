@@ -35,6 +35,7 @@ mod requests;
 mod scaled;
 mod secrets;
 mod service;
+mod shared_proxy;
 mod shown;
 mod taken;
 mod tracked;

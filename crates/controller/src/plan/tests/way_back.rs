@@ -84,7 +84,7 @@ fn by_table(version: &str) -> Arc<Set> {
     })
 }
 
-fn table_at_tenth(drain: &str) -> World {
+pub(super) fn table_at_tenth(drain: &str) -> World {
     let plan = CANARY.replace("gatewayApi: {httpRoute:", "gloo: {routeTable:").replace("drain: 30s", drain);
     let mut world = World::new(&plan, "1");
     world.want(&plan, by_table("1"));

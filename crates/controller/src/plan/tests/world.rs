@@ -26,6 +26,7 @@ use crate::record::branches::{Asks, Head};
 use crate::record::posture::PostureDigest;
 use crate::record::state::{RolloutState, Time, Writer};
 use crate::workload::live::{LiveState, WriteOutcome};
+use crate::workload::tree::Trees;
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,12 +48,14 @@ pub(super) struct World {
     pub(super) sets: BTreeMap<SetId, Arc<Set>>,
     pub(super) live: LiveState,
     pub(super) files: Vec<DecisionFile>,
-    pub(super) at_start: BTreeSet<(RepoPath, BlobId)>,
+    pub(super) at_start: Option<BTreeSet<(RepoPath, BlobId)>>,
     pub(super) muted: Option<String>,
     pub(super) proposals: BTreeMap<String, CommitId>,
     /// What those of them would bring that are not as they were made.
     pub(super) contents: BTreeMap<CommitId, HeadContent>,
     pub(super) policy: PolicyView,
+    /// What is known of the proxies that teams share.
+    pub(super) trees: Arc<Trees>,
     pub(super) brake: Result<Option<BrakeWord>, String>,
     pub(super) evidence: Evidence,
     pub(super) gaps: Vec<(Time, Time)>,
@@ -181,11 +184,12 @@ impl World {
             sets: BTreeMap::new(),
             live: LiveState { cluster_uid: "cluster-1".to_owned(), ..LiveState::default() },
             files: Vec::new(),
-            at_start: BTreeSet::new(),
+            at_start: Some(BTreeSet::new()),
             muted: None,
             proposals: BTreeMap::new(),
             contents: BTreeMap::new(),
             policy: PolicyView { max_deletions: 5, ..PolicyView::default() },
+            trees: Arc::default(),
             brake: Ok(None),
             evidence: Evidence::default(),
             gaps: Vec::new(),
@@ -254,8 +258,8 @@ impl World {
             past: self.sets.clone(),
             decisions: Decisions {
                 tip: None,
-                filed: self.files.clone(),
-                at_start: self.at_start.clone(),
+                filed: Arc::new(self.files.clone()),
+                at_start: self.at_start.clone().map(Arc::new),
                 requests: self.brought(),
                 unreadable: self.muted.clone(),
             },
@@ -263,6 +267,7 @@ impl World {
             policy: self.policy.clone(),
             brake: self.brake.clone(),
             live: Live::Seen(Arc::new(self.shown().attentive())),
+            trees: Arc::clone(&self.trees),
             evidence: Arc::new(self.evidence.clone()),
             gaps: self.gaps.clone(),
             git: self.git.clone(),
@@ -413,7 +418,7 @@ impl World {
                 let started = state.run.as_ref().map(|r| &r.id)
                     != self.record.as_ref().and_then(|r| r.run.as_ref()).map(|r| &r.id);
                 if started && state.run.is_some() {
-                    self.at_start = self.files.iter().map(|f| (f.path.clone(), f.blob.clone())).collect();
+                    self.at_start = Some(self.files.iter().map(|f| (f.path.clone(), f.blob.clone())).collect());
                 }
                 self.record = Some((**state).clone());
                 self.plan = plan.clone();

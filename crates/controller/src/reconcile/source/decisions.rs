@@ -4,16 +4,23 @@ use super::state::LoadedRecords;
 use crate::gate::decisions::DecisionFile;
 use crate::git::{Brought, GitError, Leaf, Person, Store};
 use crate::manifest::decision::{self, DecisionAction};
+use crate::manifest::diagnostic::Code;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId, RolloutId, RunId};
 use crate::plan::input::Decisions;
+use crate::record::text::plain;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The files of one rollout that were there at some commit.
-type There = Arc<BTreeSet<(RepoPath, BlobId)>>;
+/// The files of one rollout that were there at some commit; none if nobody can tell.
+type There = Option<Arc<BTreeSet<(RepoPath, BlobId)>>>;
 /// What the rollouts' directories hold.
 type Filed = BTreeMap<RolloutId, Arc<Vec<DecisionFile>>>;
+
+/// Of so many files of a rollout that are no decisions it is kept why; there can be many thousands.
+const TOLD: usize = 100;
+/// What is kept of all others.
+const UNTOLD: &str = "it is no decision; others here say why";
 
 /// People's decisions at one tip.
 #[derive(Debug, Clone, Default)]
@@ -37,8 +44,8 @@ impl FiledDecisions {
     pub fn about(&self, id: &RolloutId) -> Decisions {
         Decisions {
             tip: self.tip.clone(),
-            filed: self.filed.get(id).map(|files| files.to_vec()).unwrap_or_default(),
-            at_start: self.at_start.get(id).map(|files| (**files).clone()).unwrap_or_default(),
+            filed: self.filed.get(id).cloned().unwrap_or_default(),
+            at_start: self.at_start.get(id).cloned().unwrap_or_else(|| Some(Arc::default())),
             requests: BTreeMap::new(),
             unreadable: self.unreadable(id).map(str::to_owned),
         }
@@ -57,11 +64,17 @@ impl FiledDecisions {
         self.filed.get(id).cloned()
     }
 
-    /// Those of them that were not there when the open run, else the last one, started.
+    /// Whether it is known what of them was there when the open run, else the last one, started.
+    pub(in crate::reconcile) fn is_dated(&self, id: &RolloutId) -> bool {
+        self.at_start.get(id).is_none_or(Option::is_some)
+    }
+
+    /// Those of them that were not there when the open run, else the last one, started, as far as that is known.
     pub fn later(&self, id: &RolloutId) -> impl Iterator<Item = &DecisionFile> {
         let at_start = self.at_start.get(id);
         let is_later = move |file: &&DecisionFile| {
-            at_start.is_none_or(|there| !there.contains(&(file.path.clone(), file.blob.clone())))
+            let before = |there: &Arc<BTreeSet<_>>| there.contains(&(file.path.clone(), file.blob.clone()));
+            at_start.is_none_or(|there| there.as_ref().is_some_and(|there| !before(there)))
         };
         self.filed.get(id).into_iter().flat_map(|files| files.iter()).filter(is_later)
     }
@@ -98,19 +111,21 @@ impl Cache {
                 None => Default::default(),
             };
             self.tip = tip.cloned();
+            // Who has put the branch back has brought it, too.
+            self.there.retain(|_, there| there.is_some());
         }
         let mut at_start = BTreeMap::new();
         let mut asked = BTreeSet::new();
-        for (id, filed) in &self.filed {
+        for id in self.filed.keys() {
             let Some(state) = records.get(id).and_then(|record| record.state.as_ref().ok()) else { continue };
             let Some(commit) = state.decisions_at() else { continue };
             let key = (commit.clone(), id.clone());
             let there = match self.there.get(&key) {
-                Some(there) => Arc::clone(there),
-                None => Arc::new(there_at(store, commit, id, filed).await?),
+                Some(there) => there.clone(),
+                None => there_at(store, commit, id).await?,
             };
             asked.insert(key.clone());
-            self.there.insert(key, Arc::clone(&there));
+            self.there.insert(key, there.clone());
             at_start.insert(id.clone(), there);
         }
         self.there.retain(|key, _| asked.contains(key));
@@ -149,15 +164,20 @@ impl Cache {
         let mut brought = store.brought(tip, fresh.map(|(_, path, _)| path.clone()).collect()).await?;
         let mut filed = Filed::new();
         for (id, directory_index) in shelves {
-            let mut files = Vec::new();
+            let (mut files, mut none, mut told) = (Vec::new(), BTreeSet::new(), 0);
             for (path, leaf) in directory_index {
-                files.push(match self.known(&id, &path, &leaf.id) {
+                let mut read = match self.known(&id, &path, &leaf.id) {
                     Some(file) => file.clone(),
                     None => {
                         let brought = brought.remove(&path);
-                        file(store, tip, path, leaf, brought, ourselves).await?
+                        file(store, tip, path, leaf, brought, ourselves, &mut none).await?
                     }
-                });
+                };
+                told += usize::from(read.decision.is_err());
+                if told > TOLD && read.decision.is_err() {
+                    (read.by, read.decision) = ("somebody".to_owned(), Err(UNTOLD.to_owned()));
+                }
+                files.push(read);
             }
             let same = self.filed.get(&id).filter(|known| ***known == files).cloned();
             if !files.is_empty() {
@@ -176,7 +196,8 @@ impl Cache {
     }
 }
 
-/// A file that was not read before. What is none says so, as one does that is no decision.
+/// A file that was not read before. What is none says so, as one does that is no decision; `none` are contents that are none wherever
+/// they lie, and are read once.
 async fn file(
     store: &Store,
     tip: &CommitId,
@@ -184,17 +205,25 @@ async fn file(
     Leaf { id: blob, odd }: Leaf,
     brought: Option<Brought>,
     ourselves: &Person,
+    none: &mut BTreeSet<BlobId>,
 ) -> Result<DecisionFile, GitError> {
     let bytes = match odd {
+        None if none.contains(&blob) => None,
         None => store.file(tip, &path).await?,
         Some(_) => None,
     };
     let decision = match bytes {
-        Some(bytes) => decision::parse(&path, &bytes)
-            .map_err(|found| found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")),
+        Some(bytes) => decision::parse(&path, &bytes).map_err(|found| {
+            if found.iter().all(|diagnostic| diagnostic.code != Code::DecisionPath) {
+                none.insert(blob.clone());
+            }
+            // The first is enough to mend it by, and it is kept for as long as the file lies there.
+            plain(&found.first().map(ToString::to_string).unwrap_or_default())
+        }),
+        None if none.contains(&blob) => Err(UNTOLD.to_owned()),
         None => Err(format!("{path} is {} and no decision", odd.unwrap_or("something else"))),
     };
-    let by = brought.as_ref().map_or_else(|| "somebody".to_owned(), |brought| who(brought, ourselves));
+    let by = brought.as_ref().map_or_else(|| "somebody".to_owned(), |brought| plain(&who(brought, ourselves)));
     let merged = brought.as_ref().and_then(|brought| brought.merged.clone());
     Ok(DecisionFile { path, blob, by, brought: brought.map(|brought| brought.commit), merged, decision })
 }
@@ -210,21 +239,18 @@ fn who(Brought { commit: _, merged: _, author, committer }: &Brought, ourselves:
     }
 }
 
-async fn there_at(
-    store: &Store,
-    commit: &CommitId,
-    id: &RolloutId,
-    filed: &[DecisionFile],
-) -> Result<BTreeSet<(RepoPath, BlobId)>, GitError> {
+async fn there_at(store: &Store, commit: &CommitId, id: &RolloutId) -> Result<There, GitError> {
     let dir: RepoPath = id.to_string().parse().expect("a path of names, because both are DNS labels");
     match store.directory_index(commit, &dir).await {
         // Without a directory nothing was there yet.
-        Ok(directory_index) => Ok(directory_index.into_iter().flatten().map(|(path, leaf)| (path, leaf.id)).collect()),
-        // The branch was rewritten and the commit is lost, or what lay there could not be read: nobody can tell what is new, and
-        // nothing counts.
+        Ok(directory_index) => {
+            let there = directory_index.into_iter().flatten().map(|(path, leaf)| (path, leaf.id));
+            Ok(Some(Arc::new(there.collect())))
+        }
+        // The branch was rewritten and the commit is lost, or what lay there could not be read: nobody can tell what is new.
         Err(error) if error.is_of_content() || matches!(error, GitError::Missing(_)) => {
-            tracing::warn!(rollout = %id, %commit, %error, "nobody knows what was decided before this run: no word about it counts");
-            Ok(filed.iter().map(|file| (file.path.clone(), file.blob.clone())).collect())
+            tracing::warn!(rollout = %id, %commit, %error, "nobody knows what was decided before this run: no word lets it go further");
+            Ok(None)
         }
         Err(error) => Err(error),
     }

@@ -151,6 +151,7 @@ impl Wanted {
                 Some(_) | None => Guard::Unknown,
             },
             floors: tenant.map(|(_, tenant)| tenant.floors.clone()).unwrap_or_default(),
+            teams: policy.teams(),
         }
     }
 
@@ -225,7 +226,13 @@ impl Cache {
         let sought: Sought = records.states().collect();
         if self.parsed.as_ref().is_none_or(|known| known.commit != *tip || known.sought != sought) {
             match store.declared(tip, &sought, self.parsed.as_ref().map(|parsed| &parsed.known)).await {
-                Ok(Some(declared)) => self.parse(declared, tip, caps),
+                Ok(Some(Declared { files, unseen, known })) => {
+                    let caps = caps.clone();
+                    // It may take its time, and what goes back must not wait for it.
+                    let (loaded, files) = store.aloof(move || (load::load(&files, &caps), files)).await?;
+                    let hidden = hidden(&loaded, &files, unseen);
+                    self.parse(loaded, hidden, known, tip);
+                }
                 Ok(None) => {}
                 Err(error) if error.is_of_content() => return Ok(self.unreadable(error.to_string())),
                 Err(error) => return Err(error),
@@ -245,9 +252,7 @@ impl Cache {
         Ok(Arc::new(Wanted { commit: self.tip.clone(), tree: Ok(tree), policies: self.policies.clone() }))
     }
 
-    fn parse(&mut self, Declared { files, unseen, known: id }: Declared, commit: &CommitId, caps: &Caps) {
-        let loaded = load::load(&files, caps);
-        let hidden = hidden(&loaded, &files, unseen);
+    fn parse(&mut self, loaded: Loaded, hidden: Vec<Hidden>, id: Known, commit: &CommitId) {
         // The API server knows its own fields best, and refuses those that it does not know.
         for warning in loaded.warnings.iter().filter(|warning| warning.code != Code::UnknownField) {
             tracing::warn!(%warning, "main");

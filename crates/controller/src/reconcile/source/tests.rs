@@ -257,17 +257,22 @@ async fn words_are_read_by_rollout_with_what_was_there_before_the_run() {
     assert_eq!(words.filed.len(), 2);
     assert_eq!(words.filed[0].by, "Ana <ana@example.com>");
     assert_eq!(
-        words.at_start.iter().map(|(path, _)| path.as_str()).collect::<Vec<_>>(),
+        words.at_start.iter().flat_map(|there| there.iter()).map(|(path, _)| path.as_str()).collect::<Vec<_>>(),
         ["shop/a/6-06060606-hold.yaml"]
     );
     assert!(view.decisions.about(&id("b")).filed[0].decision.is_err());
 
-    // The branch is rewritten, and a new process cannot know what was there before: nothing counts.
+    // The branch is rewritten, and a new process cannot know what was there before.
     world.delete(DECISIONS).await;
     world.commit(DECISIONS, &[("shop/a/6-06060606-resume.yaml", Some(&late))]).await;
-    let view = moved(&mut world.source("d"), None).await;
-    let words = view.decisions.about(&id("a"));
-    assert_eq!((words.filed.len(), words.at_start.len()), (1, 1));
+    let mut fresh = world.source("d");
+    let words = moved(&mut fresh, None).await.decisions.about(&id("a"));
+    assert_eq!((words.filed.len(), words.at_start), (1, None));
+    // It is put back.
+    world.delete(DECISIONS).await;
+    world.commit_on(DECISIONS, Some(before), &[("shop/a/6-06060606-resume.yaml", Some(&late))]).await;
+    let words = moved(&mut fresh, None).await.decisions.about(&id("a"));
+    assert_eq!(words.at_start.map(|there| there.len()), Some(1));
 }
 
 #[tokio::test]
@@ -329,7 +334,37 @@ async fn what_cannot_be_read_of_words_mutes_its_own_rollout_and_holds_nobody_up(
     world.commit(DECISIONS, &[("shop/b/6-06060606-hold.yaml", Some(&word("b")))]).await;
     let words = Arc::clone(&moved(&mut source, None).await.decisions);
     let (a, b) = (words.about(&id("a")), words.about(&id("b")));
-    assert_eq!((a.filed.len(), b.filed.len(), b.at_start.len(), b.unreadable), (1, 1, 1, None));
+    assert_eq!((a.filed.len(), b.filed.len(), b.at_start, b.unreadable), (1, 1, None, None));
+}
+
+#[tokio::test]
+async fn any_number_of_files_that_are_no_words_takes_little_and_mutes_nobody() {
+    const MANY: usize = 5_000;
+    let world = World::new().await;
+    let mut source = world.source("c");
+    let fields: String = (0..100).map(|n| format!("f{n}: {}\n", "x".repeat(20))).collect();
+    let junk = format!("apiVersion: tidegate.io/v1alpha1\nkind: Decision\n{fields}");
+    let abort = "apiVersion: tidegate.io/v1alpha1\nkind: Decision\nmetadata: {name: NAME, namespace: shop}\n\
+                 spec: {run: \"6-06060606\", action: abort}\n";
+    let (of_a, of_b) = (abort.replace("NAME", "a"), abort.replace("NAME", "b"));
+    let names: Vec<String> = (0..MANY).map(|n| format!("shop/a/{n:05}.yaml")).collect();
+    let others: Vec<(String, String)> =
+        (0..200).map(|n| (format!("shop/a/x{n}.yaml"), format!("{junk}# {n}"))).collect();
+    let mut files: Vec<(&str, Option<&str>)> = names.iter().map(|name| (name.as_str(), Some(junk.as_str()))).collect();
+    files.extend(others.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))));
+    files.push(("shop/a/6-06060606-abort.yaml", Some(&of_a)));
+    files.push(("shop/b/6-06060606-abort.yaml", Some(&of_b)));
+    world.commit(DECISIONS, &files).await;
+    let words = moved(&mut source, None).await.decisions.clone();
+    for name in ["a", "b"] {
+        let heard = words.about(&id(name)).filed.iter().filter(|file| file.decision.is_ok()).count();
+        assert_eq!((heard, words.unreadable(&id(name))), (1, None), "{name}");
+    }
+    let of_a = words.about(&id("a")).filed;
+    assert_eq!(of_a.len(), MANY + 201);
+    let texts = of_a.iter().filter_map(|file| file.decision.as_ref().err()).map(String::len);
+    assert!(texts.clone().all(|length| length <= 1_024) && texts.sum::<usize>() < 100 * 1_024 + of_a.len() * 64);
+    assert!(Arc::ptr_eq(&of_a, &words.about(&id("a")).filed), "no plan has a copy of its own");
 }
 
 #[tokio::test]

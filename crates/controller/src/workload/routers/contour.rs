@@ -11,6 +11,8 @@ use super::http_form::{self, HttpRouteForm, renamed};
 use super::{RouteStatus, RouteView, Routing};
 use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{Object, items, section};
+use crate::record::text::plain;
+use crate::workload::tree::Complaint;
 use serde_json::{Map, Value, json};
 
 /// An HTTPProxy that leads to that Service.
@@ -217,10 +219,13 @@ fn status(live: &Object) -> RouteStatus {
     let worst = judged.into_iter().max_by_key(|one| match one {
         RouteStatus::Refused { .. } => 2,
         RouteStatus::Barred { .. } => 1,
-        RouteStatus::Effective | RouteStatus::NotYet { .. } | RouteStatus::Unknown { .. } => 0,
+        RouteStatus::Effective
+        | RouteStatus::NotYet { .. }
+        | RouteStatus::Unknown { .. }
+        | RouteStatus::Blocked { .. } => 0,
     });
     worst.unwrap_or_else(|| RouteStatus::NotYet {
-        why: format!("Contour: Valid={}: {}", text(valid, "status"), text(valid, "message")),
+        why: format!("Contour: Valid={}: {}", text(valid, "status"), plain(text(valid, "message"))),
     })
 }
 
@@ -240,7 +245,7 @@ const OF_OTHERS: [(&str, &str); 9] = [
 
 fn judge(error: &Value) -> RouteStatus {
     let [kind, reason, message] = ["type", "reason", "message"].map(|field| text(error, field));
-    let why = format!("Contour: {kind}/{reason}: {message}");
+    let why = format!("Contour: {kind}/{reason}: {}", plain(message));
     let is = |(of, why): &&(&str, &str)| *of == kind && (why.is_empty() || *why == reason);
     match OF_OTHERS.iter().find(is) {
         // The candidate's Service is made just before the route names it.
@@ -248,6 +253,19 @@ fn judge(error: &Value) -> RouteStatus {
         Some(_) => RouteStatus::Barred { why },
         None => RouteStatus::Refused { why },
     }
+}
+
+/// What Contour does not take of an HTTPProxy as it is, and since when.
+pub(in crate::workload) fn fault(live: &Object) -> Option<Complaint> {
+    let conditions = items(live.at("/status")?, "conditions");
+    let mut valid = conditions.filter(|one| one["type"] == "Valid" && one["status"] == "False");
+    let valid = valid.find(|one| one["observedGeneration"].as_i64() == live.generation())?;
+    let first = items(valid, "errors").next().unwrap_or(valid);
+    Some(Complaint {
+        words: format!("Contour: {}: {}", text(first, "reason"), text(first, "message")),
+        since: text(valid, "lastTransitionTime").parse().ok(),
+        is_rejected: true,
+    })
 }
 
 fn text<'a>(value: &'a Value, field: &str) -> &'a str {

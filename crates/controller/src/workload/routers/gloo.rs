@@ -12,7 +12,9 @@ use crate::manifest::gloo::service_of;
 use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{Object, items, section};
 use crate::record::posture::Split;
+use crate::record::text::plain;
 use crate::workload::layouts::SUFFIX;
+use crate::workload::tree::Complaint;
 use serde_json::{Map, Value, json};
 
 /// A RouteTable that leads to that Service.
@@ -197,31 +199,40 @@ fn asked(header: &Value) -> Value {
 /// the same is not written again: an older `Accepted` stands, `settle` is for the time until it would be another. What else is older than the
 /// last change says nothing. The flat shape is what Gloo wrote before it had one by namespace, and stays where it was.
 fn status(live: &Object, named: &[&str]) -> RouteStatus {
-    let status = live.at("/status").unwrap_or(&Value::Null);
-    let by_namespace: Vec<&Value> = status["statuses"].as_object().into_iter().flat_map(Map::values).collect();
-    let flat = status.get("state").filter(|_| by_namespace.is_empty()).map(|_| status);
-    let verdicts = by_namespace.into_iter().chain(flat).map(|said| judge(live, said, named));
+    let verdicts = verdicts(live, None).into_iter().map(|said| judge(live, said, named));
     let worst = verdicts.max_by_key(|one| match one {
         RouteStatus::Effective => 0,
-        RouteStatus::NotYet { .. } | RouteStatus::Unknown { .. } => 1,
+        RouteStatus::NotYet { .. } | RouteStatus::Unknown { .. } | RouteStatus::Blocked { .. } => 1,
         RouteStatus::Barred { .. } => 2,
         RouteStatus::Refused { .. } => 3,
     });
     worst.unwrap_or_else(|| RouteStatus::NotYet { why: "Gloo has not looked at the RouteTable".to_owned() })
 }
 
+/// What is said of an object: by the Gloo of that namespace, or by all.
+fn verdicts<'a>(live: &'a Object, home: Option<&str>) -> Vec<&'a Value> {
+    let status = live.at("/status").unwrap_or(&Value::Null);
+    let by_namespace = || status["statuses"].as_object().into_iter().flatten();
+    let flat = status.get("state").filter(|_| by_namespace().next().is_none()).map(|_| status);
+    let said = by_namespace().filter(|(by, _)| home.is_none_or(|home| *by == home)).map(|(_, said)| said);
+    said.chain(flat).collect()
+}
+
 /// Its states, by number.
 const STATES: [&str; 4] = ["Pending", "Accepted", "Rejected", "Warning"];
 
-fn judge(live: &Object, said: &Value, named: &[&str]) -> RouteStatus {
+fn state(said: &Value) -> &str {
     let by_number = said["state"].as_u64().and_then(|number| STATES.get(usize::try_from(number).ok()?));
-    let state = said["state"].as_str().or(by_number.copied()).unwrap_or_default();
-    let reason = said["reason"].as_str().unwrap_or_default();
-    let why = format!("Gloo: {state}: {reason}");
+    said["state"].as_str().or(by_number.copied()).unwrap_or_default()
+}
+
+fn judge(live: &Object, verdict: &Value, named: &[&str]) -> RouteStatus {
+    let (state, reason) = (state(verdict), verdict["reason"].as_str().unwrap_or_default());
+    let why = format!("Gloo: {state}: {}", plain(reason));
     match state {
         "Accepted" => RouteStatus::Effective,
         "Rejected" | "Warning" if is_older(live) => RouteStatus::NotYet {
-            why: format!("Gloo's {state} is from before the last change of the RouteTable: {reason}"),
+            why: format!("Gloo's {state} is from before the last change of the RouteTable: {}", plain(reason)),
         },
         "Rejected" => RouteStatus::Refused { why },
         // The candidate's Service is made just before the table names it.
@@ -231,9 +242,23 @@ fn judge(live: &Object, said: &Value, named: &[&str]) -> RouteStatus {
     }
 }
 
+/// What the Gloo of that namespace does not take of an object, and since when.
+pub(in crate::workload) fn fault(live: &Object, home: &str) -> Option<Complaint> {
+    let reason = |said: &Value| said["reason"].as_str().unwrap_or_default().to_owned();
+    // Older ones warn whoever selects several tables of one weight (`RouteTablesWithSameWeightErr`), and take them all the same.
+    let harmless = |said: &Value| state(said) == "Warning" && reason(said).contains("have the same weight");
+    let mut wrong = verdicts(live, Some(home)).into_iter().filter(|said| matches!(state(said), "Rejected" | "Warning"));
+    let wrong = wrong.find(|said| !harmless(said))?;
+    Some(Complaint {
+        words: format!("Gloo: {}: {}", state(wrong), reason(wrong)),
+        since: written(live, true).and_then(|time| time.parse().ok()),
+        is_rejected: state(wrong) == "Rejected",
+    })
+}
+
 /// Whether a text has one of these names of that namespace as a whole word, `NAMESPACE.NAME` or `NAMESPACE/NAME`, or as the upstream that
 /// such a Service is to Gloo.
-fn names(text: &str, named: &[&str], namespace: &str) -> bool {
+pub(in crate::workload) fn names(text: &str, named: &[&str], namespace: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "-./".contains(c);
     let mut words = text.split(|c| !is_part(c)).map(|word| word.trim_matches(['.', '/']));
     words.any(|word| {
@@ -246,16 +271,18 @@ fn names(text: &str, named: &[&str], namespace: &str) -> bool {
 /// Whether its status was written before what it asks for, as far as the API server's whole seconds tell. A tie is about what it asks for:
 /// Gloo answers within a second, and does not say again what it has said.
 fn is_older(live: &Object) -> bool {
-    let written = |of_status: bool| {
-        let entries = live.at("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
-        let owns = |entry: &&Value, field: &str| entry["fieldsV1"].get(field).is_some();
-        let about = entries.filter(move |entry| {
-            if of_status { owns(entry, "f:status") } else { owns(entry, "f:spec") && !owns(entry, "f:status") }
-        });
-        about.filter_map(|entry| entry["time"].as_str()).max()
-    };
     // Both are of one form, in UTC.
-    written(true).is_some_and(|status| written(false).is_some_and(|spec| status < spec))
+    written(live, true).is_some_and(|status| written(live, false).is_some_and(|spec| status < spec))
+}
+
+/// When the status of an object was written last, or what it asks for.
+pub(in crate::workload) fn written(live: &Object, of_status: bool) -> Option<&str> {
+    let entries = live.at("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
+    let owns = |entry: &&Value, field: &str| entry["fieldsV1"].get(field).is_some();
+    let about = entries.filter(move |entry| {
+        if of_status { owns(entry, "f:status") } else { owns(entry, "f:spec") && !owns(entry, "f:status") }
+    });
+    about.filter_map(|entry| entry["time"].as_str()).max()
 }
 
 #[cfg(test)]

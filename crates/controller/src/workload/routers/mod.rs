@@ -17,11 +17,14 @@ mod service;
 mod traefik;
 mod units;
 
+pub(super) use contour::fault as contour_fault;
+pub(super) use gloo::{fault as gloo_fault, names, written as gloo_written};
+
 use crate::manifest::desired::Router;
 use crate::manifest::ids::{Namespace, ObjectName, Percent, PodsDigest};
 use crate::manifest::object::{Kind, Object, ObjectRef, section};
 use crate::record::posture::{Naming, Split};
-use crate::record::state::RoleName;
+use crate::record::state::{RoleName, Time};
 use crate::workload::kinds::shared;
 use crate::workload::layouts::LayoutError;
 use crate::workload::live::LiveState;
@@ -50,6 +53,13 @@ pub enum RouteStatus {
     Barred {
         /// Its words.
         why: String,
+    },
+    /// What others have written keeps the proxy from taking it: no evidence of anything. It is over by itself once they mend that.
+    Blocked {
+        /// What, whose, and what is said of it.
+        why: String,
+        /// Since when, as far as anybody tells.
+        since: Option<Time>,
     },
     /// Nobody says. Holds.
     Unknown {

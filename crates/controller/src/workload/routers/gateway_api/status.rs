@@ -66,7 +66,7 @@ fn best_first(standing: &RouteStatus) -> u8 {
         RouteStatus::Effective => 0,
         RouteStatus::Refused { .. } => 1,
         RouteStatus::Barred { .. } => 2,
-        RouteStatus::NotYet { .. } => 3,
+        RouteStatus::NotYet { .. } | RouteStatus::Blocked { .. } => 3,
         RouteStatus::Unknown { .. } => 4,
     }
 }
@@ -74,7 +74,7 @@ fn best_first(standing: &RouteStatus) -> u8 {
 fn worst_last(standing: &RouteStatus) -> u8 {
     match standing {
         RouteStatus::Effective => 0,
-        RouteStatus::NotYet { .. } => 1,
+        RouteStatus::NotYet { .. } | RouteStatus::Blocked { .. } => 1,
         RouteStatus::Unknown { .. } => 2,
         RouteStatus::Barred { .. } => 3,
         RouteStatus::Refused { .. } => 4,

@@ -234,6 +234,7 @@ fn x_15_without_a_status_it_stands_and_with_one_as_far_as_that_is_about_it() {
             RouteStatus::Effective => "effective",
             RouteStatus::Refused { .. } => "refused",
             RouteStatus::Barred { .. } => "barred",
+            RouteStatus::Blocked { .. } => "blocked",
             RouteStatus::Unknown { .. } => "unknown",
         };
         assert_eq!(word, expected, "{status}");

@@ -30,6 +30,7 @@ fn stands(parents: Value, statuses: Value) -> &'static str {
         RouteStatus::Effective => "effective",
         RouteStatus::Refused { .. } => "refused",
         RouteStatus::Barred { .. } => "barred",
+        RouteStatus::Blocked { .. } => "blocked",
         RouteStatus::Unknown { .. } => "unknown",
     }
 }
