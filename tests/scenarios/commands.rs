@@ -22,6 +22,7 @@ use tidegate::world::kube_api::{ApiVerb, Fault};
 /// What can stand behind `> `. APP is `web` where it can be left out.
 const COMMANDS: &str = "
   push APP VERSION…            to main: VERSION is a tag, and a bad version adds `errors`, `stuck`, `crash` or `image`
+  push layers APP VERSION…     the configuration of nodes: VERSION, and `fails` or `kills` with nodes, or `all`
   push versioned APP VERSION…  the same with names of the version's own: APP-vVERSION, but for the route
   edit FILE [KIND] PATH VALUE  sets a field in a file of main; PATH is dotted, or a JSON pointer; VALUE is YAML, `none` removes;
                                more edits behind ` ; `
@@ -56,6 +57,8 @@ const COMMANDS: &str = "
   scale APP N                  its autoscaler wants so many pods
   nodes N                      the cluster has so many: node-0, node-1, …
   node NODE lost|back          nobody hears of what runs it, and of its pods, any more; or again
+  node NODE agent slow|silent|lies|well   what its agent is like from now on
+  node NODE label KEY VALUE    it has that label
   pod dies on NODE             that of a DaemonSet
   brake hold|revert|off [KEY]  KEY is `all`, `shop` or `shop.APP`
   gateway refuses|takes        no route any more, and what it did last stays; every route again
@@ -291,6 +294,8 @@ fn hands(cluster: &mut tidegate::world::kube_api::World, names: &Names, words: &
         ["node", node, word @ ("lost" | "back")] => {
             live::node(cluster, node, if word == "lost" { "Unknown" } else { "True" })
         }
+        ["node", node, "agent", like] => live::agent(cluster, node, like),
+        ["node", node, "label", key, value] => live::label(cluster, node, key, value),
         ["pod", "dies", "on", node] => live::kill(cluster, node),
         ["kind", "away", kind] => {
             cluster.uninstall(live::resource(kind)?);
@@ -360,6 +365,7 @@ fn change(main: &mut Main, text: &str) -> Result<Known, String> {
     let rest = |n: usize| text.splitn(n + 1, ' ').nth(n).unwrap_or_default();
     match words.as_slice() {
         ["push", "versioned", app, _, ..] => main.version(app, rest(3))?,
+        ["push", "layers", app, _, ..] => main.configure(app, rest(3))?,
         ["push", app, _, ..] => main.release(app, rest(2))?,
         ["edit", file, _, _, ..] => rest(2).split(" ; ").try_for_each(|edit| main.edit(file, edit))?,
         ["add", file, _, ..] => main.add(file, rest(2))?,

@@ -10,6 +10,9 @@ const POLICY: &str = include_str!("base/tidegate.yaml");
 const ROLLOUT: &str = include_str!("base/rollout.yaml");
 const MANIFESTS: &str = include_str!("base/manifests.yaml");
 
+const NODES: &str = include_str!("base/nodes.rollout.yaml");
+const LAYERS: &str = include_str!("base/layers.yaml");
+
 /// Main with some files changed.
 pub(crate) struct Main {
     files: Files,
@@ -95,6 +98,27 @@ impl Main {
             let image = format!("{name}:{}", version.replace(' ', "-"));
             document["spec"]["template"]["spec"]["containers"][0]["image"] = image.into();
         }
+        self.write_documents(&file, &documents);
+        Ok(())
+    }
+
+    /// Brings a version of the configuration of nodes to main: `VERSION [fails|kills NODE …]`.
+    pub(crate) fn configure(&mut self, name: &str, version: &str) -> Result<(), String> {
+        if self.text("tidegate.yaml").is_none() {
+            self.write("tidegate.yaml", POLICY);
+        }
+        if self.text(&format!("{name}.rollout.yaml")).is_none() {
+            self.write(&format!("{name}.rollout.yaml"), &NODES.replace("NAME", name));
+            self.write(&format!("{name}.yaml"), &LAYERS.replace("NAME", name));
+        }
+        let file = format!("{name}.yaml");
+        let mut documents = self.documents(&file)?;
+        let (version, fate) = version.split_once(' ').unwrap_or((version, ""));
+        let mut files = json!({"version": version});
+        if let Some((what, whom)) = fate.split_once(' ') {
+            files[what] = whom.into();
+        }
+        documents[0]["spec"]["files"] = files;
         self.write_documents(&file, &documents);
         Ok(())
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use tidegate::cluster::rights::{self, Right};
 use tidegate::manifest::ids::Namespace;
 use tidegate::manifest::installation::Caps;
+use tidegate::manifest::layer::NodeSelector;
 use tidegate::manifest::raw::{Gateways, Projection};
 use tidegate::world::kube_api::{ApiVerb, SeenRequest};
 
@@ -13,7 +14,7 @@ impl Granted {
     pub(crate) fn new() -> Self {
         let (home, served): (Namespace, BTreeSet<Namespace>) =
             ("tidegate".parse().unwrap(), ["shop".parse().unwrap()].into());
-        let caps = Caps::new(served.clone(), BTreeSet::new());
+        let caps = Caps::new(served.clone(), BTreeSet::new()).configuring(NodeSelector::default());
         let mut all = rights::needed(&"world".parse().unwrap(), &home, &caps, Projection::Off);
         all.extend(rights::to_copy(&served));
         Self(all)

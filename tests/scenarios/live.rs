@@ -2,12 +2,15 @@
 
 use crate::scenarios::edits;
 use crate::scenarios::names::Names;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::sync::Arc;
 use tidegate::record::state::Time;
 use tidegate::world::kube_api::World;
 use tidegate::world::kube_api::resource::{RESOURCES, Resource, Trait};
+use tidegate::world::workloads::agents::LIKE;
 
 /// Where all rollouts live.
 pub(crate) const NAMESPACE: &str = "shop";
@@ -27,12 +30,15 @@ pub(crate) fn resource(kind: &str) -> Result<&'static Resource, String> {
 /// One line for each object that people have made, or that was made for them.
 pub(crate) fn show(world: &World) -> String {
     let mut out = String::new();
+    configs(world, &mut out);
     let kinds = "Deployment StatefulSet DaemonSet Pod Service DestinationRule GRPCRoute HTTPRoute HTTPProxy Ingress RouteTable TraefikService IngressRoute VirtualService ConfigMap Secret \
         HorizontalPodAutoscaler ScaledObject PodDisruptionBudget Job NetworkPolicy CronJob PersistentVolumeClaim \
         ServiceMonitor ExternalSecret Certificate";
     for kind in kinds.split(' ') {
         let mut objects: Vec<_> = world.list(resource(kind).unwrap(), NAMESPACE).collect();
         objects.sort_by_key(|object| object["spec"]["nodeName"].as_str().filter(|_| !is_numbered(object)));
+        // What nodes have is told with them.
+        objects.retain(|object| object["binaryData"].is_null());
         for object in objects {
             // Those of Deployments are told by their number.
             let of = &object["metadata"]["ownerReferences"][0]["kind"];
@@ -336,7 +342,8 @@ pub(crate) fn nodes(world: &mut World, wanted: usize) -> Result<(), String> {
         let name = format!("node-{number}");
         let there = known.iter().find(|node| node["metadata"]["name"] == name);
         let done = match there {
-            None => apply(world, json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})),
+            None => apply(world, json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}))
+                .and_then(|()| node(world, &name, "True")),
             Some(node) if number >= wanted => world.delete(node).map_err(|refusal| format!("{refusal:?}")),
             Some(_) => Ok(()),
         };
@@ -351,6 +358,39 @@ pub(crate) fn node(world: &mut World, name: &str, ready: &str) -> Result<(), Str
     let mut node = Value::clone(found);
     node["status"]["conditions"] = json!([{"type": "Ready", "status": ready}]);
     update(world, &node, "status")
+}
+
+/// What the agent of a node is like.
+pub(crate) fn agent(world: &mut World, name: &str, like: &str) -> Result<(), String> {
+    let found = world.get(resource("Node")?, "", name).ok_or_else(|| format!("there is no node {name}"))?;
+    let mut node = Value::clone(found);
+    node["metadata"]["annotations"][LIKE] = like.into();
+    update(world, &node, "")
+}
+
+/// A node gets a label.
+pub(crate) fn label(world: &mut World, name: &str, key: &str, value: &str) -> Result<(), String> {
+    let found = world.get(resource("Node")?, "", name).ok_or_else(|| format!("there is no node {name}"))?;
+    let mut node = Value::clone(found);
+    node["metadata"]["labels"][key] = value.into();
+    update(world, &node, "")
+}
+
+/// What each node is told, by the text of its file `version`, and what it says of that.
+fn configs(world: &World, out: &mut String) {
+    for config in world.list(resource("NodeConfig").unwrap(), NAMESPACE) {
+        let content = config["spec"]["content"].as_str().unwrap_or_default();
+        let map = world.get(resource("ConfigMap").unwrap(), NAMESPACE, content);
+        let version = map.and_then(|map| map["binaryData"]["version"].as_str());
+        let version =
+            version.map_or("no version".to_owned(), |text| String::from_utf8(STANDARD.decode(text).unwrap()).unwrap());
+        let status = &config["status"];
+        let about = ["digest", "attempt"].iter().all(|field| status[*field] == config["spec"][*field])
+            && status["observedGeneration"] == config["metadata"]["generation"];
+        let state = status["state"].as_str().unwrap_or("nothing said");
+        let state = if about { state.to_owned() } else { format!("{state} of something else") };
+        writeln!(out, "{}: {version}, {state}", config["metadata"]["name"].as_str().unwrap_or_default()).unwrap();
+    }
 }
 
 /// Whether the gateway's listeners let in routes of the namespace.

@@ -202,6 +202,14 @@ scenarios! {
     no_data_fails
     no_revert_wanted
     no_status_yet
+    nodes
+    nodes_agents
+    nodes_by_hand
+    nodes_come_and_go
+    nodes_fail
+    nodes_first
+    nodes_killed
+    nodes_third
     not_ready_in_the_bake
     object_leaves_the_set
     offered

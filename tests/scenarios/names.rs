@@ -5,6 +5,7 @@ use tidegate::manifest::desired::{Layout, Target, TargetKind, Track};
 use tidegate::manifest::files::{Entry, Files, RepoPath};
 use tidegate::manifest::ids::SetId;
 use tidegate::manifest::installation::Caps;
+use tidegate::manifest::layer::NodeSelector;
 use tidegate::manifest::load::load;
 use tidegate::manifest::object::Kind;
 use tidegate::manifest::{set, tracked};
@@ -38,12 +39,17 @@ impl Names {
 
     /// Names what main shows now: `v2` by the tag of the image, `v2'` if another revision has that tag too.
     pub(crate) fn learn(&mut self, main: &Files) {
-        for rollout in load(main, &Caps::default()).rollouts.into_values().filter_map(Result::ok) {
+        for rollout in load(main, &Caps::default().configuring(NodeSelector::default()))
+            .rollouts
+            .into_values()
+            .filter_map(Result::ok)
+        {
             let workloads = [Kind::Deployment, Kind::StatefulSet, Kind::DaemonSet];
             let target = rollout.set.objects.values().find(|o| workloads.contains(&o.reference().kind));
             let image =
                 target.and_then(|o| o.at("/spec/template/spec/containers/0/image")?.as_str().map(str::to_owned));
-            let image = image.unwrap_or_default();
+            let layer = rollout.set.objects.values().find_map(|o| o.text("/spec/files/version"));
+            let image = image.or_else(|| layer.map(str::to_owned)).unwrap_or_default();
             let id = &rollout.id.name;
             let of = if id.as_str() == "web" { String::new() } else { format!("{id} ") };
             let mut name = format!("{of}v{}", image.rsplit(':').next().unwrap_or_default());

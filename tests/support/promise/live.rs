@@ -217,6 +217,8 @@ impl Live {
             }
             Router::Units(UnitKind::StatefulSet) => self.reach_by_partition(),
             Router::Units(UnitKind::DaemonSet) => self.reach_by_deletion(),
+            // No request reaches a node; the worlds of this checker have no rollout of them.
+            Router::Units(UnitKind::Node) => None,
             Router::Istio { virtual_service, service: name } => {
                 let route = self.find(Part::Route, virtual_service.as_str())?;
                 let split = routes::virtual_service(&route.spec, name.as_str());

@@ -37,7 +37,7 @@ impl Side {
     fn pattern(&self) -> String {
         let workload = self.workload.as_str().replace('.', "\\.");
         match self.kind {
-            TargetKind::Deployment | TargetKind::Service | TargetKind::None => {
+            TargetKind::Deployment | TargetKind::Service | TargetKind::NodeConfig | TargetKind::None => {
                 format!("{workload}-[0-9a-z]+-[0-9a-z]+")
             }
             TargetKind::StatefulSet => format!("{workload}-[0-9]+"),

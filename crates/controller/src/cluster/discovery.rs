@@ -16,6 +16,9 @@ impl Cluster {
     /// The path of all objects of a kind in a namespace.
     pub(super) async fn collection(&self, kind: Kind, namespace: &Namespace) -> Result<String, Failure> {
         let plural = self.resource(kind).await?;
+        if kind == Kind::Node {
+            return Ok(format!("{}/{plural}", request::version(kind.api_version())));
+        }
         Ok(request::under(kind.api_version(), namespace, &plural))
     }
 

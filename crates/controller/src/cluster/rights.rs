@@ -32,6 +32,9 @@ const SETS: &[&str] = &["create", "delete", "get", "list", "patch", "watch"];
 /// What is done with kinds that are only read.
 const READ: &[&str] = &["list", "watch"];
 
+/// What is done with what nodes are told: what they say of it is theirs to write (requirement N-22).
+const TOLD: &[&str] = &["create", "list", "patch", "watch"];
+
 /// What is done with Jobs that stand before steps.
 const JOBS: &[&str] = &["create", "delete", "list", "patch", "watch"];
 
@@ -77,9 +80,15 @@ pub fn needed(instance: &InstanceName, home: &Namespace, caps: &Caps, projection
         for (group, resource, verbs) in BESIDE {
             add(Some(namespace), group, resource, None, verbs);
         }
+        if caps.nodes().is_some() {
+            add(Some(namespace), Kind::NodeConfig.group(), Kind::NodeConfig.plural(), None, TOLD);
+        }
         if projection == Projection::On {
             add(Some(namespace), "tidegate.io", "rollouts", None, SHOWN);
         }
+    }
+    if caps.nodes().is_some() {
+        add(None, "", Kind::Node.plural(), None, READ);
     }
     add(Some(home), "", "configmaps", Some("tidegate-brake"), &["list", "watch"]);
     add(Some(home), "coordination.k8s.io", "leases", None, &["create"]);

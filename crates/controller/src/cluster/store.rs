@@ -82,7 +82,9 @@ pub(super) struct Space {
 impl Space {
     /// Nothing known yet of these kinds.
     pub(super) fn new(cluster_uid: &str, kinds: &BTreeSet<Kind>) -> Self {
-        let unwatched = Kind::ALL.iter().copied().filter(|kind| !kinds.contains(kind)).collect();
+        let unwatched =
+            Kind::ALL.iter().copied().filter(|kind| !kinds.contains(kind) && !Kind::OF_NODES.contains(kind));
+        let unwatched = unwatched.collect();
         let live = LiveState { cluster_uid: cluster_uid.to_owned(), unwatched, ..LiveState::default() };
         let sights = kinds.iter().map(|&kind| (kind, Sight::Unasked)).collect();
         Self { live: Arc::new(live), sights, deleted: BTreeMap::new() }
@@ -168,7 +170,8 @@ impl Space {
         }
         if let Some(known) = self.live.get(reference) {
             let same = known.resource_version().is_some() && known.resource_version() == object.resource_version();
-            if same || is_newer(known.resource_version(), object.resource_version()) {
+            // What is kept of a Node has no version: most of its versions are signs of life alone.
+            if same || is_newer(known.resource_version(), object.resource_version()) || *known == object {
                 return Change::No;
             }
         }

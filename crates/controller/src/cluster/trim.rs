@@ -22,7 +22,7 @@ pub(super) fn trim(object: &mut Object, manager: &str) {
             .retain(|key, value| key != LAST_APPLIED && value.as_str().is_some_and(|v| v.len() <= ANNOTATION_LIMIT));
     }
     if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-        if kind.is_of_sets() {
+        if kind.is_of_sets() || kind == Kind::NodeConfig {
             trim_managed_fields(metadata, manager);
         } else {
             metadata.remove("managedFields");
@@ -30,6 +30,9 @@ pub(super) fn trim(object: &mut Object, manager: &str) {
     }
     if kind == Kind::Pod {
         trim_pod(value);
+    }
+    if kind == Kind::Node {
+        trim_node(value);
     }
     // Most Jobs of a namespace stand before no step.
     if let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut).filter(|_| kind == Kind::Job) {
@@ -45,6 +48,22 @@ fn trim_managed_fields(metadata: &mut Map<String, Value>, manager: &str) {
         if is("subresource", "status") || (!is("manager", manager) && large()) {
             entry.remove("fieldsV1");
         }
+    }
+}
+
+/// Keeps who a Node is and whether it is ready, so that its signs of life change nothing.
+fn trim_node(value: &mut Value) {
+    let Some(node) = value.as_object_mut() else { return };
+    node.remove("spec");
+    if let Some(metadata) = node.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|key, _| matches!(key.as_str(), "name" | "uid" | "labels" | "creationTimestamp"));
+    }
+    let Some(status) = node.get_mut("status").and_then(Value::as_object_mut) else { return };
+    status.retain(|key, _| key == "conditions");
+    let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) else { return };
+    conditions.retain(|condition| condition["type"] == "Ready");
+    for ready in conditions.iter_mut().filter_map(Value::as_object_mut) {
+        ready.retain(|key, _| matches!(key.as_str(), "type" | "status" | "lastTransitionTime"));
     }
 }
 

@@ -133,11 +133,11 @@ impl Watches {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner).spawn(watch.follow());
     }
 
-    /// Watches these kinds too, of which the names alone are known, as some rollout of the namespace has objects of them. Until one is listed it
+    /// Watches these kinds too, of which the names alone are known, and those of nodes, as some rollout of the namespace has objects of them. Until one is listed it
     /// cannot be read. Of two versions the first that is served is read.
     pub fn want(&self, namespace: &Namespace, kinds: &BTreeSet<Kind>) {
         let Some(space) = self.spaces.get(namespace) else { return };
-        for &kind in kinds.iter().filter(|kind| kind.is_other()) {
+        for &kind in kinds.iter().filter(|kind| kind.is_other() || Kind::OF_NODES.contains(kind)) {
             if lock(space).want(kind) {
                 self.follow(kind, namespace, None, space);
             }

@@ -228,6 +228,14 @@ pub fn pods(target: &Object, config_maps: &BTreeMap<&str, &Object>) -> PodsDiges
     sha256(&Value::Object(all))[..16].parse().expect("SHA-256 has 64 hex digits")
 }
 
+/// The digest of layers: what nodes are configured by.
+#[must_use]
+pub fn layers<'a>(layers: impl IntoIterator<Item = &'a Object>) -> PodsDigest {
+    let all: Map<String, Value> =
+        layers.into_iter().map(|layer| (layer.reference().to_string(), canonical(layer)["spec"].clone())).collect();
+    sha256(&Value::Object(all))[..16].parse().expect("SHA-256 has 64 hex digits")
+}
+
 /// The digest where nothing has pods.
 #[must_use]
 pub fn no_pods() -> PodsDigest {

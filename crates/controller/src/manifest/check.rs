@@ -10,6 +10,7 @@ mod fields;
 mod ingress;
 mod jobs;
 mod measured;
+mod node;
 mod none;
 mod phases;
 mod pods;
@@ -26,6 +27,7 @@ mod versioned;
 mod virtual_service;
 
 pub(super) use copies::{Copies, copies};
+pub(super) use node::check as nodes;
 
 use super::desired::{Router, TargetKind};
 use super::diagnostic::{Code, Diagnostic, SourceText};
@@ -137,6 +139,9 @@ fn meaning(case: &Case<'_>, policy: Option<&Policy>, findings: &mut Findings) {
         findings.errors.extend(none::check(case));
         return;
     }
+    if kind == TargetKind::NodeConfig {
+        return;
+    }
     let target = match case.require("/spec/target/name", kind.kind(), &case.spec.target.name) {
         Ok(target) => target,
         Err(missing) => {
@@ -151,7 +156,7 @@ fn meaning(case: &Case<'_>, policy: Option<&Policy>, findings: &mut Findings) {
         TargetKind::Service => service::check(case, target, findings),
         TargetKind::StatefulSet => findings.errors.extend(stateful::check(case, target)),
         TargetKind::DaemonSet => findings.errors.extend(daemon::check(case)),
-        TargetKind::None => {}
+        TargetKind::NodeConfig | TargetKind::None => {}
     }
     if kind != TargetKind::Service {
         findings.errors.extend(pods::ports(case, target));

@@ -8,6 +8,7 @@ use super::hook::Hook;
 use super::ids::{
     BlobId, CheckName, ClusterName, ObjectName, Percent, PodsDigest, Revision, RolloutId, ScheduleName, SetId, StepName,
 };
+use super::layer::{Layer, NodeSelector};
 pub use super::measure::Bound;
 use super::object::{Kind, Object, ObjectRef};
 use super::other::Other;
@@ -82,6 +83,9 @@ pub struct Plan {
     /// At what pace the target's own units are moved.
     #[serde(default, skip_serializing_if = "RollingUpdate::is_usual")]
     pub rolling_update: RollingUpdate,
+    /// The nodes that it may configure, with the target NodeConfig: as operations allowed when the plan was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<NodeSelector>,
     /// What has to hold, by the names that steps use.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub checks: BTreeMap<CheckName, Check>,
@@ -146,6 +150,8 @@ pub enum TargetKind {
     StatefulSet,
     /// `apps/v1` DaemonSet: its own pods are moved to the new version, node by node, a share of them in each phase.
     DaemonSet,
+    /// The configuration of nodes, of layers among the manifests: nodes are brought to the new version a few at a time. No installation allows it yet.
+    NodeConfig,
     /// Nothing: other objects alone, which are applied once the promotion's gates are open. Files say `target: none`.
     #[schemars(skip)]
     None,
@@ -161,6 +167,8 @@ impl TargetKind {
             Self::Service => Kind::Service,
             Self::StatefulSet => Kind::StatefulSet,
             Self::DaemonSet => Kind::DaemonSet,
+            // A name for all of them: no object of the cluster stands for it.
+            Self::NodeConfig => Kind::NodeConfigLayer,
         }
     }
 
@@ -171,7 +179,20 @@ impl TargetKind {
             Self::Deployment | Self::Service | Self::None => None,
             Self::StatefulSet => Some(Router::Units(UnitKind::StatefulSet)),
             Self::DaemonSet => Some(Router::Units(UnitKind::DaemonSet)),
+            Self::NodeConfig => Some(Router::Units(UnitKind::Node)),
         }
+    }
+
+    /// Whether one object of the set, and of the cluster, is it.
+    #[must_use]
+    pub fn is_object(self) -> bool {
+        !matches!(self, Self::None | Self::NodeConfig)
+    }
+
+    /// The kinds that tidegate knows of which a set for it may hold objects.
+    #[must_use]
+    pub fn kinds(self) -> &'static [Kind] {
+        if self == Self::NodeConfig { &[Kind::NodeConfigLayer] } else { Kind::MANIFEST }
     }
 }
 
@@ -338,6 +359,8 @@ pub struct Set {
     pub objects: BTreeMap<ObjectRef, Object>,
     /// What of the version is live alone, as it takes it.
     pub tracked: Tracked,
+    /// The layers among them, by their names.
+    pub layers: Vec<Layer>,
     /// The digest of the whole, canonical (requirement C-5).
     pub revision: Revision,
     /// The digest of the target's pod template and all that it references; of a Service, of what it asks for.

@@ -31,6 +31,8 @@ codes! {
     PathEscape,
     /// A symbolic link or a submodule: never followed.
     SymlinkIgnored,
+    /// Nodes that operations does not let a tenant configure.
+    NodeNotAllowed,
     /// Two paths that differ in case only.
     AmbiguousPath,
     /// A file or directory that is not there, or a directory without manifests.

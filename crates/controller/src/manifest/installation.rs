@@ -20,6 +20,7 @@ use text::{git_url, http_url};
 use super::diagnostic::{Code, Diagnostic};
 use super::files::RepoPath;
 use super::ids::{ClusterName, InstanceName, Namespace, ProviderName};
+use super::layer::NodeSelector;
 use super::object::Kind;
 use super::other::{GroupKind, Other};
 use super::policy::Tenant;
@@ -137,6 +138,7 @@ pub struct Caps {
     kinds: BTreeSet<Kind>,
     others: BTreeSet<GroupKind>,
     teams: Teams,
+    nodes: Option<NodeSelector>,
     unknown: bool,
 }
 
@@ -169,6 +171,18 @@ impl Caps {
     #[must_use]
     pub fn with(self, teams: Teams) -> Self {
         Self { teams, ..self }
+    }
+
+    /// The same where rollouts may configure these nodes.
+    #[must_use]
+    pub fn configuring(self, nodes: NodeSelector) -> Self {
+        Self { nodes: Some(nodes), ..self }
+    }
+
+    /// The nodes that rollouts may configure; none unless operations says so.
+    #[must_use]
+    pub fn nodes(&self) -> Option<&NodeSelector> {
+        self.nodes.as_ref()
     }
 
     /// The teams that policies may name.
@@ -210,7 +224,7 @@ impl Caps {
     #[must_use]
     pub fn watched(&self) -> BTreeSet<Kind> {
         let reads = |kind: &Kind| Kind::READ.contains(kind) || self.allows_kind(*kind);
-        Kind::ALL.iter().copied().filter(reads).collect()
+        Kind::ALL.iter().copied().filter(|kind| !Kind::OF_NODES.contains(kind)).filter(reads).collect()
     }
 
     /// The namespaces; empty for all.
@@ -398,7 +412,7 @@ spec:
             let text = GOOD.replace("kinds: []", &format!("kinds: [{kinds}]"));
             parse(&"installation.yaml".parse().unwrap(), text.as_bytes()).map(|found| found.caps.watched())
         };
-        assert_eq!(with("").unwrap().len(), Kind::ALL.len());
+        assert_eq!(with("").unwrap().len(), Kind::ALL.len() - Kind::OF_NODES.len());
         let few = [Kind::Deployment, Kind::Job].into_iter().chain(Kind::READ.iter().copied()).collect();
         assert_eq!(with("Deployment, Job").unwrap(), few);
         assert_eq!(with("Deployment, Pod").unwrap_err()[0].code, Code::KindNotAllowed);

@@ -24,7 +24,8 @@ use super::job::{self, Jobs};
 use super::object::{Kind, ObjectRef};
 use super::other::GroupKind;
 use super::policy::{self, Policy};
-use super::set::{self, Items, Kinds, SetFiles};
+use super::set::refused::Unallowed;
+use super::set::{self, Item, Items, Kinds, SetFiles};
 use super::tracked::Track;
 use super::yaml::{self, Dialect, Node, Parsed};
 use super::{raw, schema};
@@ -263,7 +264,7 @@ impl Judged {
                     judged.examine(files, policy, caps, (&draft, root), (raw, &jobs), &mut room.values);
                 errors.extend(findings.errors);
                 warnings = room.warned(findings.warnings);
-                finished = judged.finished(&draft, raw, (listed, &items), &jobs);
+                finished = judged.finished(&draft, raw, (listed, &items), (&jobs, caps));
             }
             (Err(found), _) => errors.extend(found.clone()),
             (Ok(_), None) => {}
@@ -291,7 +292,10 @@ impl Judged {
         let listed = set::list(files, &self.path, &raw.spec.manifests);
         let tenant = policy.and_then(|policy| policy.tenant_of(&self.path));
         let others = |kind: &GroupKind| kinds::allowed(kind, caps, tenant);
-        let kinds = Kinds { known: Kind::MANIFEST, others: &others };
+        let target = raw.spec.target.kind;
+        let others: &dyn Fn(&GroupKind) -> Result<(), Unallowed> =
+            if target == TargetKind::NodeConfig { &kinds::beside_layers } else { &others };
+        let kinds = Kinds { known: target.kinds(), others };
         let base = self.path.parent();
         let (items, found) = set::read_kinds(&listed.files, base.as_ref(), &self.id.namespace, &kinds, Some(room));
         let case = Case {
@@ -305,6 +309,7 @@ impl Judged {
             broken: found.iter().map(|diagnostic| diagnostic.path.clone()).collect(),
         };
         let mut findings = check::check(&case, policy);
+        findings.errors.extend(check::nodes(&case, caps.nodes()));
         findings.errors.extend(found);
         findings.errors.extend(
             listed.misplaced.iter().map(|m| {
@@ -313,7 +318,8 @@ impl Judged {
         );
         findings.errors.extend(jobs.wrong.iter().cloned());
         let all = items.values().chain(jobs.items.values());
-        findings.errors.extend(all.filter_map(|item| kinds::capped(item, caps, tenant)));
+        let capped = |item: &Item| kinds::capped(item, caps, tenant).filter(|_| target != TargetKind::NodeConfig);
+        findings.errors.extend(all.filter_map(capped));
         if raw.spec.target.track != Track::default() && !caps.allows_kind(Kind::ConfigMap) {
             let found =
                 "this installation manages no objects of kind ConfigMap, and each copy of what is tracked has one";
@@ -325,7 +331,12 @@ impl Judged {
             ));
         }
         findings.warnings.extend(listed.ignored.iter().filter_map(|path| Some(unread(path, files.get(path)?))));
-        self.target = case.target().map(|item| item.object.reference().clone());
+        self.target = if raw.spec.target.kind == TargetKind::NodeConfig {
+            let (kind, namespace) = (Kind::NodeConfig, self.id.namespace.clone());
+            "all".parse().ok().map(|name| ObjectRef { kind, namespace, name })
+        } else {
+            case.target().map(|item| item.object.reference().clone())
+        };
         self.route = route(&self.id, &raw.spec);
         self.copies = check::copies(&case);
         if let (Some(policy), Some((name, tenant))) = (policy, tenant) {
@@ -343,19 +354,16 @@ impl Judged {
         draft: &Draft,
         raw: &raw::Rollout,
         (files, items): (SetFiles, &Items),
-        jobs: &Jobs,
+        (jobs, caps): (&Jobs, &Caps),
     ) -> Option<Rollout> {
-        let target = if raw.spec.target.kind == TargetKind::None {
-            None
-        } else {
-            Some(&items.get(self.target.as_ref()?)?.object)
-        };
+        let target =
+            if raw.spec.target.kind.is_object() { Some(&items.get(self.target.as_ref()?)?.object) } else { None };
         Some(Rollout {
             id: self.id.clone(),
             path: draft.path.clone(),
             blob: draft.blob.clone(),
             cluster: self.cluster.clone()?,
-            plan: plan(&raw.spec, jobs)?,
+            plan: plan(&raw.spec, jobs, caps)?,
             rollback_window: raw.spec.rollback.window,
             suspend: if raw.spec.suspend { Suspend::Yes } else { Suspend::No },
             set: Arc::new(set::assemble(files, items, target)),
@@ -402,7 +410,7 @@ fn route(id: &RolloutId, spec: &raw::RolloutSpec) -> Option<ObjectRef> {
 }
 
 /// The plan that the file describes; `None` where the router, or what a check asks, is not exactly one.
-fn plan(spec: &raw::RolloutSpec, jobs: &Jobs) -> Option<Plan> {
+fn plan(spec: &raw::RolloutSpec, jobs: &Jobs, caps: &Caps) -> Option<Plan> {
     let traffic = match &spec.traffic {
         None => {
             let of = |router| Traffic { router, settle: Span::ZERO, drain: Span::ZERO, session_affinity: None };
@@ -419,6 +427,7 @@ fn plan(spec: &raw::RolloutSpec, jobs: &Jobs) -> Option<Plan> {
     let raw::Promotion { before, bake, checks } = &spec.promotion;
     let raw::Target { kind, name, layout, track } = spec.target.clone();
     Some(Plan {
+        nodes: caps.nodes().cloned().filter(|_| kind == TargetKind::NodeConfig),
         target: Target { kind, name, layout, track },
         traffic,
         phases: spec.phases.iter().flat_map(expand::phases).collect(),

@@ -25,6 +25,7 @@ pub mod ids;
 pub mod installation;
 mod job;
 pub mod kinds;
+pub mod layer;
 pub mod load;
 pub mod measure;
 pub mod object;

@@ -213,9 +213,12 @@ kinds! {
     NetworkPolicy: "NetworkPolicy", "networking.k8s.io/v1", "networkpolicies", Facts {
         pods: Some("/spec/podSelector/matchLabels"), ..PLAIN
     };
-    Job: "Job", "batch/v1", "jobs", Facts {
-        mappings: &["/spec", "/spec/template", "/spec/template/spec"], ..PLAIN
-    };
+    Job: "Job", "batch/v1", "jobs", Facts { mappings: &["/spec", "/spec/template", "/spec/template/spec"], ..PLAIN };
+    // Of the whole cluster: what it says is the same for each namespace.
+    Node: "Node", "v1", "nodes", PLAIN;
+    NodeConfig: "NodeConfig", "tidegate.io/v1alpha1", "nodeconfigs", Facts { origin: Origin::Custom, mappings: &["/spec"], ..PLAIN };
+    // In Git alone: no cluster has one.
+    NodeConfigLayer: "NodeConfigLayer", "tidegate.io/v1alpha1", "nodeconfiglayers", Facts { origin: Origin::Custom, mappings: &["/spec"], ..PLAIN };
 }
 
 impl Kind {

@@ -117,6 +117,9 @@ pub enum UnitKind {
     /// The pods of a DaemonSet, in the order of their nodes: those that are deleted come back new.
     #[serde(rename = "onDelete")]
     DaemonSet,
+    /// Nodes, in an order of their own: each is told which files it has, and says whether it has them.
+    #[serde(rename = "nodes")]
+    Node,
 }
 
 /// What a rollout's file calls a router.
@@ -235,6 +238,7 @@ impl Router {
             Self::Service { .. } => alone("service", "/spec/traffic/service"),
             Self::Units(UnitKind::StatefulSet) => alone("partition", "/spec/target"),
             Self::Units(UnitKind::DaemonSet) => alone("onDelete", "/spec/target"),
+            Self::Units(UnitKind::Node) => alone("nodes", "/spec/target"),
         };
         Spelling { name, route, service }
     }

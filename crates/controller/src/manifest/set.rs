@@ -13,6 +13,7 @@ use super::desired::{Set, Target, TargetKind};
 use super::diagnostic::{Code, Diagnostic, MOST, Mark, SourceText, quoted};
 use super::files::{Files, RepoPath};
 use super::ids::{BlobId, Namespace, ObjectName, SetId};
+use super::layer::{self, Layer};
 use super::object::{DOMAIN, Kind, Object, ObjectRef};
 use super::oid;
 use super::other::{GroupKind, Other};
@@ -74,7 +75,7 @@ pub fn build(
         let describe = |m: &Misplaced| Diagnostic::of_file(rollout_file, m.code, m.found.clone(), m.expected.clone());
         return Err(listed.misplaced.iter().map(describe).collect());
     }
-    let (items, found) = read(&listed.files, rollout_file.parent().as_ref(), namespace);
+    let (items, found) = read_for(&listed.files, rollout_file.parent().as_ref(), namespace, target.kind);
     finish(listed.files, &items, found, rollout_file, namespace, target)
 }
 
@@ -83,7 +84,7 @@ pub fn build(
 /// # Errors
 /// All that is wrong with the files.
 pub fn of_files(files: SetFiles, namespace: &Namespace, target: &Target) -> Result<Set, Vec<Diagnostic>> {
-    let (items, found) = read(&files, None, namespace);
+    let (items, found) = read_for(&files, None, namespace, target.kind);
     let Some(first) = files.keys().find(|path| path.as_str() != tracked::FILE).cloned() else {
         // There is no file to point at: the caller names the set.
         return Err(Vec::new());
@@ -99,14 +100,14 @@ fn finish(
     namespace: &Namespace,
     target: &Target,
 ) -> Result<Set, Vec<Diagnostic>> {
-    if target.kind == TargetKind::None {
+    if !target.kind.is_object() {
         return if found.is_empty() { Ok(assemble(files, items, None)) } else { Err(found) };
     }
     let reference = ObjectRef { kind: target.kind.kind(), namespace: namespace.clone(), name: target.name.clone() };
     match items.get(&reference) {
         Some(item) if found.is_empty() => match files.get(&tracks()).map(|(_, bytes)| tracked::parse(bytes)) {
             None => Ok(assemble(files, items, Some(&item.object))),
-            Some(Some(tracked)) => Ok(derived(files, objects(items), Some(&item.object), tracked)),
+            Some(Some(tracked)) => Ok(derived(files, objects(items), Vec::new(), Some(&item.object), tracked)),
             Some(None) => {
                 let expected = "what this version of tidegate writes there";
                 Err(vec![Diagnostic::of_file(&tracks(), Code::Schema, "it cannot be read", expected)])
@@ -124,7 +125,9 @@ fn finish(
 /// Puts a set together from what was read without a mistake; there may be nothing in it that is rolled out.
 #[must_use]
 pub fn assemble(files: SetFiles, items: &Items, target: Option<&Object>) -> Set {
-    derived(files, objects(items), target, Tracked::new())
+    let layers = items.values().filter(|item| item.object.reference().kind == Kind::NodeConfigLayer);
+    let layers = layers.filter_map(|item| layer::read(item).ok()).collect();
+    derived(files, objects(items), layers, target, Tracked::new())
 }
 
 fn objects(items: &Items) -> BTreeMap<ObjectRef, Object> {
@@ -140,7 +143,7 @@ pub fn tracking(set: &Set, target: &Object, tracked: Tracked) -> Set {
         let bytes: Arc<[u8]> = tracked::print(&tracked).into_bytes().into();
         files.insert(tracks(), (oid::blob(&bytes), bytes));
     }
-    derived(files, set.objects.clone(), Some(target), tracked)
+    derived(files, set.objects.clone(), set.layers.clone(), Some(target), tracked)
 }
 
 /// The id of the manifests alone: what of a set lies on main.
@@ -159,28 +162,44 @@ fn tracks() -> RepoPath {
 }
 
 /// All that follows from files and what they declare.
-fn derived(files: SetFiles, objects: BTreeMap<ObjectRef, Object>, target: Option<&Object>, tracked: Tracked) -> Set {
+fn derived(
+    files: SetFiles,
+    objects: BTreeMap<ObjectRef, Object>,
+    layers: Vec<Layer>,
+    target: Option<&Object>,
+    tracked: Tracked,
+) -> Set {
     let config_maps =
         objects.iter().filter(|(r, _)| r.kind == Kind::ConfigMap).map(|(r, o)| (r.name.as_str(), o)).collect();
     let target = target.map(|target| tracked::moved(target, &tracked));
     let pods = match &target {
         Some(service) if service.reference().kind == Kind::Service => canonical::service(service),
         Some(target) => canonical::pods(target, &config_maps),
-        None => canonical::no_pods(),
+        None if layers.is_empty() => canonical::no_pods(),
+        None => canonical::layers(objects.values()),
     };
     let id = oid::tree(files.iter().map(|(path, (blob, _))| (path, blob)));
     let is_target = |object: &&Object| target.as_ref().is_some_and(|target| target.reference() == object.reference());
     let others = objects.values().filter(|object| !is_target(object));
     let revision = canonical::revision(others.chain(&target));
-    Set { id, files, objects, tracked, revision, pods }
+    Set { id, files, objects, tracked, layers, revision, pods }
 }
 
 /// Reads all objects of all files of a pinned set, with everything that is wrong with them. `base` completes their paths for people.
 #[must_use]
 pub fn read(files: &SetFiles, base: Option<&RepoPath>, namespace: &Namespace) -> (Items, Vec<Diagnostic>) {
+    read_for(files, base, namespace, TargetKind::None)
+}
+
+/// The same of what is rolled out for that target.
+fn read_for(
+    files: &SetFiles,
+    base: Option<&RepoPath>,
+    namespace: &Namespace,
+    target: TargetKind,
+) -> (Items, Vec<Diagnostic>) {
     // What is pinned was let in.
-    let kinds = Kinds { known: Kind::MANIFEST, others: &|_| Ok(()) };
-    read_kinds(files, base, namespace, &kinds, None)
+    read_kinds(files, base, namespace, &Kinds { known: target.kinds(), others: &|_| Ok(()) }, None)
 }
 
 /// Which kinds may stand in a file.

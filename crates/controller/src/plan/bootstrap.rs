@@ -9,6 +9,7 @@ use super::evidence::Need;
 use super::floor;
 use super::input::{Desired, Input};
 use super::missing;
+use super::nodes;
 use super::report::{Reason, Wait};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::desired::Rollout;
@@ -170,6 +171,7 @@ fn differ(
 }
 
 fn bring_up(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: &Posture) {
+    nodes::wake(draft, &rollout.plan, posture);
     let converged = draft.converge(&rollout.plan, posture, BRINGING_UP);
     if let Some(why) = converged.refused {
         refuse(draft, rollout, why);

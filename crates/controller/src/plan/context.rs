@@ -5,7 +5,7 @@ use super::input::Input;
 use crate::manifest::desired::{Plan, Router, Set};
 use crate::manifest::ids::{ClusterName, Namespace, ObjectName, RunId, SetId};
 use crate::manifest::object::{Kind, OWNER, Object, ObjectRef, RETREATED, ROLE, SEQ};
-use crate::record::posture::{Directly, Naming, Posture, PostureDigest, Split};
+use crate::record::posture::{Directly, Naming, Posture, PostureDigest, Split, Units};
 use crate::record::state::{Deletions, Owned, RoleName, Time};
 use crate::workload::compare;
 use crate::workload::inplace::InPlaceFacts;
@@ -55,6 +55,8 @@ pub struct Context<'a> {
     pub since: Time,
     /// What the record says is ours.
     pub inventory: &'a [Owned],
+    /// Which units of a workload that both roles share it lets in.
+    pub units: &'a Units,
     /// What it says of deletions that are more than the policy lets go at once.
     pub deletions: &'a Deletions,
     /// The version that is to become stable, else the one that is.

@@ -8,6 +8,7 @@ use super::deletions::{Removed, Sorted};
 use super::draft::Manner;
 use super::exposure;
 use super::introduce;
+use super::nodes;
 use super::report::{Reason, Wait};
 use super::versions;
 use crate::manifest::desired::By;
@@ -17,6 +18,7 @@ use crate::record::posture::{Naming, Posture};
 use crate::record::state::RoleName;
 use crate::rules::{Rule, holds};
 use crate::workload::inplace::{self, RenderError, Rendered};
+use crate::workload::kinds::nodes::{self as nodes_of, Nodes};
 use crate::workload::kinds::{shared, stateful};
 use crate::workload::live::{Expects, LiveState};
 use crate::workload::overlap::{self, Overlap};
@@ -91,7 +93,8 @@ pub fn converge(context: &Context<'_>, posture: &Posture, how: Manner<'_>) -> Re
     // The other two are the context's.
     let Manner { drift, stable_first, spare, mark: _, fence: _ } = how;
     let rendered = inplace::render(posture, &context.facts())?;
-    let mut pass = Pass { context, posture, drift, rendered: &rendered, found: None, out: Converged::default() };
+    let nodes = nodes::of_posture(context, posture);
+    let mut pass = Pass { context, posture, drift, rendered: &rendered, nodes, found: None, out: Converged::default() };
     if drift == Drift::Restore {
         let found = pass.surplus();
         pass.out.removed =
@@ -136,6 +139,8 @@ struct Pass<'a> {
     posture: &'a Posture,
     drift: Drift,
     rendered: &'a BTreeMap<ObjectRef, Rendered>,
+    /// The nodes between the posture's versions, where they are what is rolled out.
+    nodes: Option<Nodes<'a>>,
     /// What is surplus, where it was looked for.
     found: Option<Surplus<'a>>,
     out: Converged,
@@ -201,6 +206,13 @@ impl<'a> Pass<'a> {
 
     /// A hand raised the exposure: it is lowered to the record. Not in *return*, where the share goes to the same version.
     fn lower(&mut self) -> bool {
+        if let Some(nodes) = &self.nodes {
+            let over = nodes.carriers().count().saturating_sub(wide(nodes.most(&self.posture.split)));
+            let back = nodes.due_back().into_iter().filter(|(unit, _)| nodes::is_ours(self.context, unit)).take(over);
+            let how = (Class::Retreat, self.posture);
+            self.out.actions.extend(back.map(|going| nodes::told(self.context, nodes, going, how)));
+            return !self.out.actions.is_empty();
+        }
         let handing_back = self.hands_back();
         let within = exposure::is_within(self.context, &self.posture.split);
         if handing_back || within || self.drift == Drift::Restore {
@@ -273,8 +285,39 @@ impl<'a> Pass<'a> {
         (self.posture.candidate.is_some() && self.context.live.get(&service).is_none()).then_some(service)
     }
 
+    /// The next nodes are told about the version that they shall have.
+    fn tell_nodes(&mut self) -> bool {
+        let Some(nodes) = &self.nodes else { return self.busy() };
+        let context = self.context;
+        self.out.waits.extend(nodes::barred(context, nodes));
+        let conflicts = nodes.conflicts.iter().take(3);
+        self.out.drifted.extend(conflicts.map(|why| Wait::new(Reason::LayerConflict, why.clone())));
+        let stuck = nodes.units().iter().filter(|unit| unit.is_failed() && !unit.is_new()).take(3);
+        self.out.drifted.extend(stuck.map(|unit| Wait::new(Reason::NodeQuarantined, unit.said())));
+        let brings_up = self.posture.candidate.is_none() && context.run.is_none() && self.drift == Drift::Report;
+        self.out.refused = nodes.failed_at_first().filter(|_| brings_up);
+        if self.out.waits.is_empty() && self.out.refused.is_none() {
+            let class = if self.drift == Drift::Restore { Class::Upkeep } else { Class::Advance };
+            let due = nodes.due(&self.posture.split).into_iter();
+            self.out.actions.extend(due.map(|going| nodes::told(context, nodes, going, (class, self.posture))));
+        }
+        let awaits = brings_up || self.posture.candidate.is_some();
+        if awaits
+            && self.drift == Drift::Report
+            && self.out.actions.is_empty()
+            && !nodes.is_settled(&self.posture.split)
+        {
+            let reason = if nodes.is_held() { Reason::TooManyStalled } else { Reason::CandidateNotReady };
+            self.out.waits.push(Wait::new(reason, nodes.waits(&self.posture.split)));
+        }
+        self.busy()
+    }
+
     /// The next pods become new where the controller of a workload that both roles share replaces none by itself.
     fn replace(&mut self) -> bool {
+        if self.nodes.is_some() {
+            return self.tell_nodes();
+        }
         let shared = self.posture.naming == Naming::Shared && self.posture.candidate.is_some();
         let Some(set) = exposure::shared_set(self.context).filter(|_| shared) else { return self.busy() };
         for pod in exposure::due(self.context, RoleName::Candidate, &self.posture.split) {
@@ -334,6 +377,12 @@ impl<'a> Pass<'a> {
         let marked = ours.filter(|o| o.reference().kind.is_of_sets());
         let marked = marked.filter(|o| !self.rendered.contains_key(o.reference()));
         let marked = marked.filter(|o| !versions::is_kept(context, o.reference()));
+        // What nodes have, or go back to, stays (requirement N-26).
+        let told = nodes_of::in_use(context.live, context.namespace());
+        let stay =
+            self.nodes.as_ref().is_some_and(|nodes| self.posture.candidate.is_some() || !nodes.are_all_confirmed());
+        let is_told = |o: &Object| stay || told.contains(o.reference().name.as_str());
+        let marked = marked.filter(|o| o.reference().kind != Kind::ConfigMap || !is_told(o));
         let (all, copied): (Vec<&'a Object>, Vec<&'a Object>) =
             marked.partition(|live| context.lists(live) || context.makes(live.reference()));
         let in_use = versions::in_use(context, &all);
@@ -435,6 +484,10 @@ pub fn overlapping(context: &Context<'_>, objects: &BTreeMap<ObjectRef, Object>)
         }
     }
     Overlapping { barring, told }
+}
+
+fn wide(count: u32) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
 }
 
 fn order_of(kind: Kind) -> usize {

@@ -154,7 +154,7 @@ fn allowed(plan: &Plan, name: &ObjectRef, old: Option<&Object>, new: Option<&Obj
                 !scaled_to_zero && without(old, true) == without(new, true)
             }
             TargetKind::Service => asked(old) == asked(new),
-            TargetKind::None => false,
+            TargetKind::NodeConfig | TargetKind::None => false,
         };
     }
     name.kind == Kind::ConfigMap && without(old, false) == without(new, false)

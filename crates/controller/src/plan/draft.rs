@@ -15,7 +15,7 @@ use crate::analysis::judge::Inquiry;
 use crate::manifest::desired::{Plan, Rollout, Set};
 use crate::manifest::ids::{CommitId, Percent, SetId, StepName};
 use crate::manifest::object::Object;
-use crate::record::posture::{Naming, Posture, Split};
+use crate::record::posture::{Naming, Posture, Split, Units};
 use crate::record::state::{
     ClusterState, Condition, Consumed, Deletions, Owned, Phase, RoleName, RolloutState, Run, Time,
 };
@@ -23,7 +23,7 @@ use crate::workload::kinds::shared;
 use crate::workload::layouts;
 use crate::workload::live::LiveState;
 use crate::workload::lookup::Lookup;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What the next commit says of a rollout.
@@ -248,8 +248,8 @@ impl<'a> Draft<'a> {
     pub fn roles(&self, run: &Run) -> Roles {
         let baseline = run.baseline.get(&self.input.me.cluster).copied().unwrap_or(0);
         let naming = self.plan.as_ref().map_or_else(|| self.naming.clone(), |plan| self.naming.in_run(plan));
-        let done = self.posture().map_or(0, |posture| posture.split.units.done);
-        Roles { done, ..Roles::of(run, self.state.promoted.as_ref(), baseline, naming) }
+        let units = self.posture().map(|posture| posture.split.units.clone()).unwrap_or_default();
+        Roles { units, ..Roles::of(run, self.state.promoted.as_ref(), baseline, naming) }
     }
 
     /// What a webhook is asked about.
@@ -296,6 +296,7 @@ impl<'a> Draft<'a> {
             fence,
             since: self.began(),
             inventory: cluster.map(|c| c.inventory.as_slice()).unwrap_or_default(),
+            units: cluster.map_or(&NO_UNITS, |cluster| &cluster.posture.split.units),
             deletions: &self.state.deletions,
             version: run.map(|r| &r.to).or(self.state.promoted.as_ref().map(|promoted| &promoted.set)),
         }
@@ -480,6 +481,9 @@ impl Manner<'_> {
     pub const AT_REST: Self =
         Self { drift: Drift::Restore, stable_first: StableFirst::No, spare: Spare::Goes, mark: None, fence: None };
 }
+
+/// Where the record lets nobody in.
+static NO_UNITS: Units = Units { count: 0, done: 0, batch: BTreeSet::new() };
 
 /// The base set of a rollout that has neither run nor posture: what main wants.
 fn fallback_set<'b>(draft: &'b Draft<'_>) -> &'b SetId {

@@ -2,10 +2,11 @@
 
 use super::action::{Action, Class, GoesBy, Verb};
 use super::context::Context;
+use super::nodes;
 use crate::manifest::desired::{By, Plan, Router};
 use crate::manifest::ids::{ObjectName, Percent};
 use crate::manifest::object::{APPLIED, Kind, Object, ObjectRef, RETREATED};
-use crate::record::posture::Split;
+use crate::record::posture::{Posture, Split};
 use crate::record::state::{RoleName, Time};
 use crate::rules::{Rule, holds};
 use crate::workload::kinds::shared;
@@ -56,7 +57,9 @@ pub fn lowers(context: &Context<'_>, split: &Split) -> bool {
 /// Whether the route is in force, as far as it says so itself, and as what others have written lets it be.
 #[must_use]
 pub fn status(context: &Context<'_>) -> RouteStatus {
-    let Some(router) = context.router() else { return RouteStatus::Effective };
+    let Some(router) = context.router().filter(|_| !nodes::is_target(context.plan)) else {
+        return RouteStatus::Effective;
+    };
     let own = routers::status(router, &context.view());
     let Some((tree, route)) = context.tree().zip(routers::live_route(router, &context.view())) else { return own };
     let service = router.service().map(ObjectName::as_str).unwrap_or_default();
@@ -205,6 +208,17 @@ pub fn was_taken(context: &Context<'_>, since: Time) -> bool {
 pub fn shared_set<'a>(context: &Context<'a>) -> Option<&'a Object> {
     let router = context.router().filter(|router| router.by() == By::Units)?;
     routers::live_route(router, &context.view())
+}
+
+/// The same posture with the units that it lets in, for the record: as many stay if others leave.
+#[must_use]
+pub fn let_in(context: &Context<'_>, posture: Posture) -> Posture {
+    if posture.split.is_stable() {
+        return posture;
+    }
+    let shared = || shared_set(context).map(|set| shared::let_in(set, &posture.split).units);
+    let units = nodes::let_in(context, &posture).or_else(shared).unwrap_or_else(|| posture.split.units.clone());
+    Posture { split: Split { units, ..posture.split }, ..posture }
 }
 
 /// The pods of a workload that both roles share that are made anew now, on the way to the version of that role, where so much may be

@@ -11,7 +11,7 @@ use crate::manifest::desired::{Gates, Plan, Rollout};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{ScheduleName, SetId, StepName};
 use crate::manifest::policy::{self, Policy, Schedule};
-use crate::record::posture::{Directly, Naming, Role, Size};
+use crate::record::posture::{Directly, Naming, Role, Size, Units};
 use crate::record::state::{Position, Route, Time};
 use crate::record::text::exposure;
 use chrono_tz::Tz;
@@ -109,7 +109,7 @@ pub fn forecast(way: &Way<'_>, policy: Option<&Policy>, now: Time) -> Forecast {
         new: role(&rollout.set.id),
         baseline: 0,
         naming: Naming::of(plan),
-        done: 0,
+        units: Units::default(),
         run: None,
     };
     let steps = procedure::forward(plan, route, &roles);

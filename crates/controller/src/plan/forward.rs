@@ -10,6 +10,7 @@ use super::entry;
 use super::exposure;
 use super::introduce;
 use super::jobs::{self, Way};
+use super::nodes;
 use super::procedure::{self, Stage, Step, observed};
 use super::report::{Reason, Wait};
 use super::retreat;
@@ -25,7 +26,6 @@ use crate::record::state::{
 };
 use crate::rules::{Rule, holds};
 use crate::workload::inplace;
-use crate::workload::kinds::shared;
 use crate::workload::readiness::{Available, Readiness};
 use std::sync::Arc;
 
@@ -46,6 +46,7 @@ pub fn forward(draft: &mut Draft<'_>) {
         draft.waits.push(Wait::new(Reason::RecordUnreadable, why));
         return;
     };
+    let steps = nodes::named(draft, &plan, &run, steps, at);
     let step = &steps[at];
     let seen = look(draft, &plan, &run, (step, steps.get(at + 1)), &position);
     if draft.unread.is_none() {
@@ -165,8 +166,8 @@ fn turn_back(
         let bad = measured.bad.clone().filter(|_| holds(Rule::Checks));
         return bad.map(|why| Judgement::Back(Turn::failed(why)));
     }
-    if let Some(why) = &converged.refused {
-        return Some(Judgement::Back(Turn::failed(why.clone())));
+    if let Some(why) = converged.refused.clone().or_else(|| nodes::failed(&context, step)) {
+        return Some(Judgement::Back(Turn::failed(why)));
     }
     let gone = unready::left_alone(&context, step, position);
     if let Some(turn) = gone.clone().filter(|turn| turn.then == Then::Failed) {
@@ -283,7 +284,7 @@ fn go_on(
 /// change of pods: that alone is no reason. Of a workload that both versions share, no new pod being ready is one.
 fn gone(draft: &Draft<'_>, plan: &Plan, step: &Step, converged: &Converged) -> Option<Reason> {
     let by = plan.traffic.as_ref().map(|traffic| traffic.router.by());
-    let exposes = is_shared(plan) && !step.posture.split.is_stable();
+    let exposes = is_shared(plan) && !nodes::is_target(plan) && !step.posture.split.is_stable();
     let context = draft.context(plan, None, None);
     if exposes && exposure::ready(&context).candidate == 0 || exposure::is_starved(&context, step.posture.split.weight)
     {
@@ -327,7 +328,10 @@ fn wake_at_deadline(draft: &mut Draft<'_>, plan: &Plan, position: &Position, con
 /// Enters a step: its posture becomes what the record allows.
 pub fn enter(draft: &mut Draft<'_>, run: &Run, step: &Step, what: String) {
     let posture = with_baseline(draft, run, step).unwrap_or_else(|| step.posture.clone());
-    let posture = with_units(draft, posture);
+    let posture = draft
+        .plan
+        .as_ref()
+        .map_or_else(|| posture.clone(), |plan| exposure::let_in(&draft.context(plan, None, None), posture.clone()));
     draft.allow(posture);
     if step.name.as_str() == "retire" {
         promote(draft, run);
@@ -361,15 +365,6 @@ fn with_baseline(draft: &mut Draft<'_>, run: &Run, step: &Step) -> Option<Postur
     let run = draft.state.run.clone()?;
     let steps = procedure::forward(&plan, run.route, &draft.roles(&run));
     steps.into_iter().find(|other| other.name == step.name).map(|step| step.posture)
-}
-
-/// Records how many units of a workload that both share are let in: as many stay if others leave.
-fn with_units(draft: &Draft<'_>, posture: Posture) -> Posture {
-    let Some(plan) = draft.plan.as_ref().filter(|_| !posture.split.is_stable()) else { return posture };
-    match exposure::shared_set(&draft.context(plan, None, None)) {
-        Some(set) => Posture { split: shared::let_in(set, &posture.split), ..posture },
-        None => posture,
-    }
 }
 
 /// `promoted` changes in the commit that enters *retire*.

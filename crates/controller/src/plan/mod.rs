@@ -29,6 +29,7 @@ pub mod introduce;
 pub mod jobs;
 pub mod joined;
 pub mod missing;
+pub mod nodes;
 pub mod outlook;
 pub mod planner;
 pub mod procedure;

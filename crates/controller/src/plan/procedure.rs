@@ -5,7 +5,7 @@ use crate::gate::approval;
 use crate::manifest::desired::{By, Expose, Gates, HeaderMatch, Plan, Preview, Rollout, Set, TargetKind};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{CheckName, Percent, RunId, StepName};
-use crate::record::posture::{Directly, Naming, Posture, Role, Size, Split};
+use crate::record::posture::{Directly, Naming, Posture, Role, Size, Split, Units};
 use crate::record::state::{Phase, Position, Promoted, RoleName, Route, Run, StepClock, Time};
 use crate::rules::{Rule, holds};
 use chrono::TimeDelta;
@@ -61,8 +61,8 @@ pub struct Roles {
     pub baseline: u32,
     /// What their objects are called.
     pub naming: Naming,
-    /// How many units of a workload that both share were let in by now.
-    pub done: u32,
+    /// The units of a workload that both share that were let in by now.
+    pub units: Units,
     /// The run, where there is one yet.
     pub run: Option<RunId>,
 }
@@ -82,7 +82,7 @@ impl Roles {
             new: Role { set: run.to.clone(), size: Size::Declared, pods: new, directly: Directly::new() },
             baseline,
             naming,
-            done: 0,
+            units: Units::default(),
             run: Some(run.id.clone()),
         }
     }
@@ -162,7 +162,7 @@ pub fn forward(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
 fn sized(plan: &Plan, mut step: Step) -> Step {
     match plan.target.kind {
         TargetKind::Deployment | TargetKind::StatefulSet => {}
-        TargetKind::Service | TargetKind::DaemonSet | TargetKind::None => {
+        TargetKind::Service | TargetKind::DaemonSet | TargetKind::NodeConfig | TargetKind::None => {
             let Posture { stable, candidate, split: _, naming: _ } = &mut step.posture;
             [Some(stable), candidate.as_mut()].into_iter().flatten().for_each(|role| role.size = Size::Declared);
         }
@@ -202,7 +202,7 @@ fn exposing(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
     let mut steps = vec![step(prepare, first, &split, before, (Span::ZERO, &[]), Stage::Progressing)];
     for phase in phases {
         split.open(&phase.expose);
-        split.units.done = roles.done;
+        split.units = Units { count: split.units.count, ..roles.units.clone() };
         split.headers.extend(roles.holders(plan, &split));
         let before = gates(&phase.name);
         steps.push(step(
@@ -220,7 +220,7 @@ fn exposing(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
     let bake: (Span, &[CheckName]) =
         if route == Route::Rollback { (Span::ZERO, &[]) } else { (promotion.bake, &promotion.checks) };
     split.weight = Percent::ALL;
-    split.units.done = roles.done;
+    split.units = Units { count: split.units.count, ..roles.units.clone() };
     let shift = step(shift, Percent::ALL, &split, before, bake, Stage::Promoting);
     steps.extend(Some(shift).filter(|_| holds(Rule::ShiftFirst)));
     steps

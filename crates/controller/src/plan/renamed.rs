@@ -39,13 +39,14 @@ fn other_target(draft: &Draft<'_>, target: &Target) -> Option<String> {
         return Some(format!("the target is {} {} as long as the rollout exists", other.kind, other.name));
     }
     let there = match promoted {
+        Some(set) if target.kind == TargetKind::NodeConfig => !set.layers.is_empty(),
         Some(set) if target.kind == TargetKind::None => {
             set.objects.keys().all(|object| !Kind::WORKLOADS.contains(&object.kind))
         }
         Some(set) => set.objects.contains_key(&wanted),
         // Main's target tells what a set is read for.
         None => draft.state.clusters.values().all(|cluster| {
-            target.kind == TargetKind::None
+            !target.kind.is_object()
                 || cluster.inventory.is_empty()
                 || cluster.inventory.iter().any(|owned| owned.reference == wanted)
         }),

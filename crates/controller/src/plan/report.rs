@@ -93,6 +93,9 @@ reasons! {
     CandidateNotReady: "the team", "The candidate's pods are not ready yet.", "look at the candidate's pods: kubectl describe, kubectl logs";
     StableDown: "the team", "No pod of the promoted version is ready: its users see errors.", "look at the pods that the message names: kubectl describe, kubectl logs";
     StableNotReady: "the team", "The stable version's pods are not ready.", "look at the stable version's pods: kubectl describe, kubectl logs";
+    TooManyStalled: "the team", "More nodes fell silent with the new version than may: no further node gets it.", "look at the nodes; if they come back the run goes on, else: tidegate abort ROLLOUT";
+    LayerConflict: "the team", "Layers give the same nodes one file with different content; these nodes keep what they have.", "let one of the two layers have the file, or select other nodes";
+    NodeQuarantined: "operations", "A node could not take what all have, or could not go back to it: it is left alone, and the others go on.", "look at the node that the message names; it takes other content, or what a person gives it";
     RouteNotEffective: "the gateway controller", "The route is not in force yet.", "look at the HTTPRoute's status: kubectl describe httproute";
     BlockedByPeer: "another team", "What another team, or operations, has written keeps the shared proxy from taking the route; nothing is held against the version, and it goes on by itself.", "have the team that the message names mend its object; `replaceInvalidRoutes` of Gloo keeps one team's mistakes from the others (docs/teams.md)";
     PathOutside: "the team", "What the route asks for does not fit what its parents delegate to it; nothing is written.", "change the path or header that the message names, or have operations delegate another prefix";
@@ -200,6 +203,9 @@ impl Reason {
                 | Self::StillReferenced
                 | Self::OnCandidate
                 | Self::StableDown
+                | Self::TooManyStalled
+                | Self::LayerConflict
+                | Self::NodeQuarantined
         )
     }
 }

@@ -4,6 +4,7 @@ use super::action::{Action, Class, Verb};
 use super::adopt;
 use super::context::{Context, Stable, exactly};
 use super::exposure::{self, Ready};
+use super::nodes;
 use super::report::{Reason, Wait};
 use super::unread;
 use crate::manifest::desired::{By, Router};
@@ -79,6 +80,9 @@ pub fn marked_knowingly(context: &Context<'_>, run: &Run) -> bool {
 #[must_use]
 pub fn retreat(context: &Context<'_>, run: &Run, old: &Role, why: &str) -> Retreat {
     let mark = mark(run, why);
+    if nodes::is_target(context.plan) {
+        return nodes::retreat(context, run, old, &mark);
+    }
     let mut out = Retreat::default();
     let (at_rest, known) = match objects_at_rest(context, old) {
         Ok(at_rest) => (at_rest, true),

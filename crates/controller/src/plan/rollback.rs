@@ -8,7 +8,7 @@ use super::renamed::renamed;
 use super::tracked::{self, TrackedView, as_live};
 use super::versions;
 use crate::gate::decisions::can_go_back_to;
-use crate::manifest::desired::{Plan, Rollout, Set, TargetKind};
+use crate::manifest::desired::{Plan, Rollout, Set};
 use crate::manifest::ids::{RunId, SetId};
 use crate::manifest::set;
 use crate::record::history;
@@ -125,7 +125,7 @@ fn past(draft: &Draft<'_>, named: &RunId) -> Result<Past, String> {
 /// Whether an old version can be brought beside the one that is left.
 fn fits(draft: &Draft<'_>, brought: &Rollout, old: &Set) -> Result<(), String> {
     let Rollout { set, plan, .. } = brought;
-    if plan.target.kind != TargetKind::None && set.get(plan.target.kind.kind(), &plan.target.name).is_none() {
+    if plan.target.kind.is_object() && set.get(plan.target.kind.kind(), &plan.target.name).is_none() {
         return Err(format!("that version has no {} {}", plan.target.kind.kind(), plan.target.name));
     }
     let naming = draft.naming.in_run(plan);

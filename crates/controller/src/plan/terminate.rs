@@ -82,6 +82,7 @@ fn unrouted(target: Target) -> Plan {
         max_unready: usual_max_unready(),
         on_stable_down: OnStableDown::Wait,
         rolling_update: RollingUpdate::default(),
+        nodes: None,
         checks: BTreeMap::new(),
         hooks: BTreeMap::new(),
         jobs: BTreeMap::new(),

@@ -64,7 +64,7 @@ pub fn hurries(draft: &Draft<'_>, plan: &Plan) -> bool {
 
 /// Since when stable has had no ready pod, if it has none and should.
 fn down(context: &Context<'_>) -> Option<Time> {
-    if let TargetKind::Service | TargetKind::None = context.plan.target.kind {
+    if let TargetKind::Service | TargetKind::NodeConfig | TargetKind::None = context.plan.target.kind {
         return None;
     }
     let workload = context.live.get(&context.workload(RoleName::Stable))?;

@@ -51,6 +51,10 @@ fn own(input: &Input) -> BTreeSet<Kind> {
         kinds.extend(owned.map(|owned| owned.reference.kind));
         kinds.extend(state.run.as_ref().filter(|run| !run.jobs.is_empty()).map(|_| Kind::Job));
     }
+    // Layers are in no cluster: it has the nodes, what each is told, and contents.
+    if kinds.remove(&Kind::NodeConfigLayer) {
+        kinds.extend([Kind::Node, Kind::NodeConfig, Kind::ConfigMap]);
+    }
     kinds
 }
 
@@ -79,6 +83,7 @@ fn beside(input: &Input) -> BTreeSet<Kind> {
     if state.is_some_and(|state| matches!(state.phase, Phase::Terminating { .. })) {
         kinds.insert(Kind::Job);
     }
+    kinds.remove(&Kind::NodeConfigLayer);
     let mut clusters = state.iter().flat_map(|state| state.clusters.values());
     if clusters.any(|cluster| matches!(cluster.posture.naming, Naming::Versioned(_))) {
         kinds.extend(Kind::ROUTES.iter().chain(Kind::WORKLOADS));
@@ -117,7 +122,8 @@ fn named(set: &Set) -> BTreeSet<Kind> {
 #[must_use]
 pub fn unread(input: &Input, live: &LiveState) -> Option<Wait> {
     let own = own(input);
-    if live.closed.is_empty() && live.unwatched.is_empty() && !own.iter().any(|kind| kind.is_other()) {
+    let asked_for = |kind: &Kind| kind.is_other() || Kind::OF_NODES.contains(kind);
+    if live.closed.is_empty() && live.unwatched.is_empty() && !own.iter().any(asked_for) {
         return None;
     }
     let own = own.into_iter().filter_map(|kind| Some((kind, why(live, kind)?)));
@@ -133,7 +139,8 @@ pub fn unread(input: &Input, live: &LiveState) -> Option<Wait> {
 pub fn why(live: &LiveState, kind: Kind) -> Option<&str> {
     let unwatched =
         || live.unwatched.contains(&kind).then_some("not among the kinds of this installation (caps.kinds)");
-    let unasked = || (kind.is_other() && !live.others.contains(&kind)).then_some("not looked at yet");
+    let asked_for = kind.is_other() || Kind::OF_NODES.contains(&kind);
+    let unasked = || (asked_for && !live.others.contains(&kind)).then_some("not looked at yet");
     live.closed.get(&kind).map(String::as_str).or_else(unwatched).or_else(unasked).filter(|_| holds(Rule::Unread))
 }
 

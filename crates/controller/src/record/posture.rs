@@ -123,7 +123,7 @@ pub struct Split {
 }
 
 /// How many units of a workload that both roles share may be of the new version, where the share alone does not say it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Units {
     /// So many, if that is more than the share.
     #[serde(default)]
@@ -131,6 +131,9 @@ pub struct Units {
     /// So many were let in by now: as many stay if others leave, of which they are a larger share then (requirement N-12).
     #[serde(default)]
     pub done: u32,
+    /// The nodes that may be told about the new version, where nodes are the units: none that is not named here is (requirement N-25).
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub batch: BTreeSet<ObjectName>,
 }
 
 impl Units {

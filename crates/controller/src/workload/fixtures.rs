@@ -35,6 +35,7 @@ pub(crate) fn set(objects: impl IntoIterator<Item = Object>) -> Set {
         files: BTreeMap::new(),
         objects: objects.into_iter().map(|o| (o.reference().clone(), o)).collect(),
         tracked: BTreeMap::new(),
+        layers: Vec::new(),
         revision: format!("v1:sha256:{}", "0".repeat(64)).parse().unwrap(),
         pods: pods(),
     }
@@ -71,6 +72,7 @@ pub(crate) fn plan(router: Option<Router>) -> Plan {
         progress_deadline: second,
         max_unready: crate::manifest::desired::usual_max_unready(),
         on_stable_down: crate::manifest::desired::OnStableDown::Wait,
+        nodes: None,
         rolling_update: crate::manifest::desired::RollingUpdate::default(),
         checks: std::collections::BTreeMap::new(),
         hooks: std::collections::BTreeMap::new(),

@@ -2,11 +2,13 @@
 
 use super::direct;
 use super::kinds::daemon;
+use super::kinds::nodes::{NodeVersions, Nodes, Sight};
 use super::kinds::stateful;
 use super::layouts::{self, Arranged, LayoutError};
 use super::live::LiveState;
 use super::tracked;
 use crate::manifest::desired::{By, Plan, Set, TargetKind};
+use crate::manifest::duration::Span;
 use crate::manifest::ids::{Namespace, ObjectName, Percent, SetId};
 use crate::manifest::object::{Kind, Object, ObjectRef, at};
 use crate::manifest::scaler;
@@ -66,6 +68,16 @@ pub enum RenderError {
 /// When a set is missing or the candidate cannot be laid out.
 pub fn render(posture: &Posture, facts: &InPlaceFacts<'_>) -> Result<BTreeMap<ObjectRef, Rendered>, RenderError> {
     let set = |role: &Role| facts.sets.get(&role.set).ok_or_else(|| RenderError::MissingSet(role.set.clone()));
+    if facts.plan.target.kind == TargetKind::NodeConfig {
+        let candidate = set(posture.candidate.as_ref().unwrap_or(&posture.stable))?;
+        let versions = NodeVersions { stable: set(&posture.stable)?, candidate, attempt: 0, proven: true };
+        // What contents there are does not depend on time.
+        let age = |_| Span::ZERO;
+        let sight = Sight { live: facts.live, namespace: facts.namespace, manager: facts.manager, age: &age };
+        let nodes = Nodes::read(facts.plan, sight, versions);
+        let contents = nodes.contents(facts.namespace).into_iter();
+        return Ok(contents.map(|(name, (object, role))| (name, Rendered { object, role, plain: None })).collect());
+    }
     let target = own_target(&posture.naming, facts);
     let stable = &*direct::applied(set(&posture.stable)?, &target, &posture.stable.directly);
     let mut all = BTreeMap::new();
@@ -195,7 +207,7 @@ fn sized_stable(
     scaler: Option<&ObjectRef>,
     (set, facts): (&Set, &InPlaceFacts<'_>),
 ) -> Object {
-    if let TargetKind::Service | TargetKind::None = facts.plan.target.kind {
+    if let TargetKind::Service | TargetKind::NodeConfig | TargetKind::None = facts.plan.target.kind {
         return object.clone();
     }
     let reference = object.reference();
@@ -314,7 +326,8 @@ pub fn least_stable(set: &Set, naming: &Naming, facts: &InPlaceFacts<'_>) -> u32
 /// The pods that stable has now, as the live workload asks for them; those of a Service are other people's, and of a DaemonSet nodes
 /// decide.
 fn live_stable(naming: &Naming, facts: &InPlaceFacts<'_>) -> u32 {
-    if let TargetKind::Service | TargetKind::DaemonSet | TargetKind::None = facts.plan.target.kind {
+    use TargetKind::{DaemonSet, NodeConfig, None, Service};
+    if let Service | DaemonSet | NodeConfig | None = facts.plan.target.kind {
         return 0;
     }
     pods_of(&naming.workload(RoleName::Stable, &facts.plan.target.name), facts)

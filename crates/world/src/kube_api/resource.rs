@@ -95,6 +95,7 @@ pub const RESOURCES: &[Resource] = resources! {
     "networking.k8s.io/v1" "NetworkPolicy" "networkpolicies" "netpol" [Generation];
     "policy/v1" "PodDisruptionBudget" "poddisruptionbudgets" "pdb" [Status, Versioned, Generation];
     "projectcontour.io/v1" "HTTPProxy" "httpproxies" "" [Status, Versioned, Generation, Custom];
+    "tidegate.io/v1alpha1" "NodeConfig" "nodeconfigs" "" [Status, Versioned, Generation, Custom];
     "traefik.io/v1alpha1" "IngressRoute" "ingressroutes" "" [Generation, Custom];
     "traefik.io/v1alpha1" "TraefikService" "traefikservices" "" [Generation, Custom];
 };

@@ -6,6 +6,7 @@
 //!
 //! A Pod's annotations, or the tag of its image, choose its fate; see [`pods`].
 
+pub mod agents;
 mod contour;
 mod daemon_sets;
 mod deployments;
@@ -74,7 +75,10 @@ const SCALER: (&str, &str) = ("autoscaling/v2", "HorizontalPodAutoscaler");
 const JOB: (&str, &str) = ("batch/v1", "Job");
 const SCALED: (&str, &str) = ("keda.sh/v1alpha1", "ScaledObject");
 
-const CONTROLLERS: [Controller; 12] = [
+const CONFIG: (&str, &str) = ("tidegate.io/v1alpha1", "NodeConfig");
+const CONFIG_MAP: (&str, &str) = ("v1", "ConfigMap");
+
+const CONTROLLERS: [Controller; 13] = [
     (By::Other, keda::run, &[SCALED, SCALER, DEPLOYMENT]),
     (By::Manager, scalers::run, &[SCALER, DEPLOYMENT, REPLICA_SET, STATEFUL_SET]),
     (By::Manager, deployments::run, &[DEPLOYMENT, REPLICA_SET]),
@@ -82,6 +86,7 @@ const CONTROLLERS: [Controller; 12] = [
     (By::Manager, stateful_sets::run, &[STATEFUL_SET, REVISION, POD]),
     (By::Manager, daemon_sets::run, &[DAEMON_SET, REVISION, POD, NODE]),
     (By::Other, pods::run, &[POD, NODE]),
+    (By::Other, agents::run, &[CONFIG, CONFIG_MAP, NODE]),
     (By::Manager, jobs::run, &[JOB]),
     (By::Manager, endpoints::run, &[SERVICE, POD, SLICE]),
     (By::Other, gateway::run, &[gateway::ROUTES[0], gateway::ROUTES[1], SERVICE, NAMESPACE]),

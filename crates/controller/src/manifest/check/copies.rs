@@ -31,7 +31,9 @@ pub(in crate::manifest) fn copies(case: &Case<'_>) -> Copies {
         TargetKind::Service => {
             (std::iter::once(target).chain(pods::ingress(case)).map(|item| (item, SUFFIX)).collect(), None)
         }
-        TargetKind::StatefulSet | TargetKind::DaemonSet | TargetKind::None => return Copies::default(),
+        TargetKind::StatefulSet | TargetKind::DaemonSet | TargetKind::NodeConfig | TargetKind::None => {
+            return Copies::default();
+        }
     };
     if let Some(Router::Istio { service, .. }) = case.router() {
         let about = case.of_kind(Kind::DestinationRule);

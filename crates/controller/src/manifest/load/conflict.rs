@@ -6,7 +6,7 @@ use super::{Judged, Loaded, Rejected, roots};
 use crate::manifest::diagnostic::{Code, Diagnostic, MOST, few};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{ClusterName, RolloutId};
-use crate::manifest::object::ObjectRef;
+use crate::manifest::object::{Kind, ObjectRef};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How what several rollouts need has a home.
@@ -26,7 +26,9 @@ pub(super) fn reject(judged: &mut [Judged]) {
     let mut claims = Claims::new();
     for (i, one) in judged.iter().enumerate().filter(|(_, one)| one.permitted) {
         names.entry(one.id.clone()).or_default().push(i);
-        for reference in one.items.keys() {
+        // The nodes are claimed as one: what each is told has its name.
+        let nodes = one.target.iter().filter(|target| target.kind == Kind::NodeConfig);
+        for reference in one.items.keys().chain(nodes) {
             claims.entry((one.cluster.clone(), reference.clone())).or_default().push(i);
         }
     }

@@ -44,3 +44,8 @@ pub(super) fn allowed(kind: &GroupKind, caps: &Caps, tenant: Option<(&TenantName
         None => Ok(()),
     }
 }
+
+/// The same beside layers: nobody has to allow them.
+pub(super) fn beside_layers(_: &GroupKind) -> Result<(), Unallowed> {
+    Err(Unallowed { found: None, help: "a rollout of nodes has layers alone".to_owned() })
+}

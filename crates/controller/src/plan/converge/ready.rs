@@ -47,6 +47,9 @@ impl Pass<'_> {
     }
 
     fn require_endpoints(&mut self, candidate: &ObjectRef) {
+        if self.nodes.is_some() {
+            return;
+        }
         if self.posture.naming == Naming::Shared {
             let (live, split) = (self.context.live.get(candidate), &self.posture.split);
             let pods = live.map_or(0, shared::size);

@@ -51,6 +51,7 @@ pub(super) fn set_with(version: &str, change: impl FnOnce(&mut Vec<Value>)) -> A
         id: hex(&text(&|_| true), 20).parse().expect("a set"),
         files: BTreeMap::new(),
         tracked: BTreeMap::new(),
+        layers: Vec::new(),
         revision: format!("v1:sha256:{}", hex(&text(&|_| true), 32)).parse().expect("a revision"),
         pods: hex(&pods, 8).parse().expect("a digest"),
         objects,

@@ -242,6 +242,7 @@ fn files(id: &SetId, names: &[&str]) -> (SetId, Arc<Set>) {
             files: files.collect(),
             objects: BTreeMap::new(),
             tracked: BTreeMap::new(),
+            layers: Vec::new(),
             revision,
             pods,
         }),

@@ -2,6 +2,7 @@
 
 pub mod daemon;
 pub mod job;
+pub mod nodes;
 pub mod service;
 pub mod shared;
 pub mod stateful;

@@ -45,7 +45,7 @@ pub fn most(set: &Object, all: u32, split: &Split) -> u32 {
 pub fn let_in(set: &Object, split: &Split) -> Split {
     let all = size(set);
     let done = if set.reference().kind == Kind::DaemonSet { most(set, all, split) } else { 0 };
-    Split { units: Units { done, ..split.units }, ..split.clone() }
+    Split { units: Units { done, ..split.units.clone() }, ..split.clone() }
 }
 
 /// How many pods of a live workload are new, or may be made so by its controller.

@@ -19,7 +19,7 @@ pub(super) use ports::keeps_ports;
 
 use self::configs::changed_config;
 use self::copies::{MAX_NAME, mark_back, selector_label};
-use super::kinds::service;
+use super::kinds::{nodes, service};
 use super::selector::{self, PodLabels};
 use super::tracked;
 use crate::manifest::desired::{By, Plan, Set, TargetKind};
@@ -280,6 +280,8 @@ pub fn of_candidate(
     match naming {
         Naming::InPlace | Naming::Leaving(_) => candidate(stable, new, plan, pods),
         Naming::Primary(names) => primary::candidate(stable, new, plan, names, pods),
+        // What nodes have of it, nodes decide.
+        Naming::Shared if plan.target.kind == TargetKind::NodeConfig => Ok(BTreeMap::new()),
         Naming::Shared => shared(stable, new, plan, pods),
         Naming::Versioned(versions) => versioned::candidate(stable, new, plan, versions, pods),
     }
@@ -393,7 +395,7 @@ pub fn makes(set: &Set, reference: &ObjectRef) -> bool {
 /// Whether an object of that name is a copy that a rollout of this set makes.
 #[must_use]
 pub fn copies(set: &Set, reference: &ObjectRef) -> bool {
-    if tracked::makes(set, reference) {
+    if tracked::makes(set, reference) || nodes::may_be_content(set, reference) {
         return true;
     }
     let name = reference.name.as_str();

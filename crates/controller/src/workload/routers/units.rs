@@ -22,6 +22,7 @@ impl Routing for Shared {
         let kind = match self.0 {
             UnitKind::StatefulSet => Kind::StatefulSet,
             UnitKind::DaemonSet => Kind::DaemonSet,
+            UnitKind::Node => return Vec::new(),
         };
         vec![(kind, target.clone())]
     }
@@ -50,7 +51,7 @@ impl Routing for Shared {
     fn lowered(&self, live: &Object, _view: &RouteView<'_>) -> Object {
         match self.0 {
             UnitKind::StatefulSet => stateful::closed(live),
-            UnitKind::DaemonSet => live.clone(),
+            UnitKind::DaemonSet | UnitKind::Node => live.clone(),
         }
     }
 

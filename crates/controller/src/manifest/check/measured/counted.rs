@@ -59,7 +59,7 @@ fn counted(case: &Case<'_>, pointer: &str, proxy: Proxy) -> Vec<Diagnostic> {
             "else measure in the application: prometheus with a query of your own and \
              labels: {pod: pod, version: tidegate_io_pods}"
         }
-        TargetKind::Service | TargetKind::None => {
+        TargetKind::Service | TargetKind::NodeConfig | TargetKind::None => {
             "else prometheus with a query of your own about the Service of the new version"
         }
     };

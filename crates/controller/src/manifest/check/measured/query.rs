@@ -71,7 +71,7 @@ fn unlabelled(case: &Case<'_>, pointer: &str) -> Diagnostic {
     let what = "nothing tells stable's series from the candidate's";
     let at = format!("{pointer}/comparedWithStable");
     let help = match case.spec.target.kind {
-        TargetKind::Deployment | TargetKind::Service | TargetKind::None => {
+        TargetKind::Deployment | TargetKind::Service | TargetKind::NodeConfig | TargetKind::None => {
             "write labels: {pod: pod} below prometheus, with the label that holds the name of the pod"
         }
         TargetKind::StatefulSet | TargetKind::DaemonSet => SHARED,
@@ -98,7 +98,7 @@ fn telling(case: &Case<'_>, pointer: &str, labels: &Labels) -> Option<Diagnostic
     if labels.telling().next().is_none() {
         let what = "the namespace alone does not tell the candidate from stable";
         let (expected, help) = match case.spec.target.kind {
-            TargetKind::Service | TargetKind::None => ("service too", None),
+            TargetKind::Service | TargetKind::NodeConfig | TargetKind::None => ("service too", None),
             TargetKind::StatefulSet | TargetKind::DaemonSet => ("version too", Some(SHARED)),
             TargetKind::Deployment if case.route().is_some() => ("pod, service, workload or version too", None),
             TargetKind::Deployment => ("pod, workload or version too", None),

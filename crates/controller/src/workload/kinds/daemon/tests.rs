@@ -111,7 +111,7 @@ fn n_1_as_many_are_on_their_way_as_may_be_away() {
 fn a_number_of_units_counts_where_it_is_more_than_the_share() {
     let open = set("candidate", json!({}));
     let next = |pods: &str, count: u32, weight: u8| {
-        let split = Split { units: Units { count, done: 0 }, ..share(weight) };
+        let split = Split { units: Units { count, ..Units::default() }, ..share(weight) };
         uids(&shared::due(&open, &world(&open, pods), RoleName::Candidate, &split, 9))
     };
     assert_eq!(next("0a 1a 2a 3a", 1, 0), "0a");
@@ -124,7 +124,7 @@ fn a_number_of_units_counts_where_it_is_more_than_the_share() {
 #[test]
 fn n_12_who_is_new_stays_when_others_leave_and_nobody_follows() {
     let (open, back) = (set("candidate", json!({})), set("stable", json!({})));
-    let split = Split { units: Units { count: 0, done: 2 }, ..share(25) };
+    let split = Split { units: Units { done: 2, ..Units::default() }, ..share(25) };
     let of = |set: &Object, pods: &str, toward| uids(&shared::due(set, &world(set, pods), toward, &split, 9));
     assert_eq!(of(&back, "0b 1b 2a 3a", RoleName::Stable), "");
     assert_eq!(of(&back, "0b 1b 2b 3a", RoleName::Stable), "2b", "that one was never let in");
@@ -346,7 +346,7 @@ proptest::proptest! {
         let first = (RoleName::Stable, Pod::Serves, 0);
         let mut fleet =
             Fleet { nodes: vec![Some(first); size], template: RoleName::Stable, away: [].into(), age: 0 };
-        let split = Split { units: Units { count: number, done: 0 }, ..share(weight) };
+        let split = Split { units: Units { count: number, ..Units::default() }, ..share(weight) };
         let mut most = 0;
         for (at, (node, what)) in steps.into_iter().enumerate() {
             let split = if at < back_at { split.clone() } else { Split::stable() };

@@ -80,7 +80,7 @@ fn the_partition_holds_at_the_old_size_and_at_the_new_one() {
 fn one_pod_is_new_however_small_a_share_that_is() {
     let declared = object(Kind::StatefulSet, "db", json!({"spec": {"replicas": 200}}));
     let at = |count: u32| {
-        let split = Split { units: Units { count, done: 0 }, ..Split::stable() };
+        let split = Split { units: Units { count, ..Units::default() }, ..Split::stable() };
         partition(&exposing(declared.clone(), None, &split))
     };
     assert_eq!([at(0), at(1), at(300)], [NOBODY, 199, 0]);

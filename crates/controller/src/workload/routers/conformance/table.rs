@@ -348,13 +348,20 @@ pub(super) fn following(router: Option<&Router>) -> Option<Router> {
         Some(Router::Replicas { .. }) => Router::Service { service: web() },
         Some(Router::Service { .. }) => Router::Units(UnitKind::StatefulSet),
         Some(Router::Units(UnitKind::StatefulSet)) => Router::Units(UnitKind::DaemonSet),
-        Some(Router::Units(UnitKind::DaemonSet)) => return None,
+        Some(Router::Units(UnitKind::DaemonSet)) => Router::Units(UnitKind::Node),
+        Some(Router::Units(UnitKind::Node)) => return None,
     })
 }
 
 /// The routers without a row, and where the same is held of them.
-pub(super) const WITHOUT: [(Router, &str); 1] = [(
-    Router::Units(UnitKind::DaemonSet),
-    "no object says its split: it is which pods were deleted since, and what is rendered depends on them. workload/kinds/daemon/tests.rs has a \
-     world of pods for it",
-)];
+pub(super) const WITHOUT: [(Router, &str); 2] = [
+    (
+        Router::Units(UnitKind::DaemonSet),
+        "no object says its split: it is which pods were deleted since, and what is rendered depends on them. \
+         workload/kinds/daemon/tests.rs has a world of pods for it",
+    ),
+    (
+        Router::Units(UnitKind::Node),
+        "no object says its split: it is which nodes are told what, each by itself. workload/kinds/nodes/tests.rs has a fleet for it",
+    ),
+];
