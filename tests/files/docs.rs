@@ -9,7 +9,9 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tidegate::import::{self, Tool};
-use tidegate::manifest::files::RepoPath;
+use tidegate::manifest::files::{Files, RepoPath};
+use tidegate::manifest::installation::Caps;
+use tidegate::manifest::load::load;
 use tidegate::manifest::{decision, installation, policy, reach};
 use tidegate::plan::report::Reason;
 
@@ -246,6 +248,12 @@ const AGENT: &str = "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: agen
     selector: {matchLabels: {app: agent}}\n  template:\n    metadata: {labels: {app: agent}}\n    \
     spec: {containers: [{name: agent, image: \"agent:1\"}]}\n";
 
+/// Who may have examples about nodes, and what they are about.
+const NETWORK: &str = "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  tenants:\n    \
+    network: {path: network, namespaces: [network], clusters: [home], nodes: {}}\n";
+const LAYER: &str = "apiVersion: tidegate.io/v1alpha1\nkind: NodeConfigLayer\nmetadata: {name: all}\nspec:\n  \
+    nodeSelector: {}\n  files: {a: \"1\"}\n";
+
 /// What is wrong with an example; a Rollout stands in for that of podinfo.
 fn mistakes(kind: &str, yaml: &str) -> Vec<String> {
     let path = |text: &str| -> RepoPath { text.parse().unwrap() };
@@ -256,6 +264,15 @@ fn mistakes(kind: &str, yaml: &str) -> Vec<String> {
         "Decision" => {
             let named = yaml.lines().next().and_then(|line| line.strip_prefix("# ")).expect("a comment with the path");
             decision::parse(&path(named), yaml.as_bytes()).err()
+        }
+        _ if yaml.contains("kind: NodeConfig,") => {
+            let mut tree = Tree(Files::new());
+            tree.put("tidegate.yaml", NETWORK)
+                .put("network/layers/all.yaml", LAYER)
+                .put("network/fabric.rollout.yaml", yaml);
+            let loaded = load(&tree.0, &Caps::unknown());
+            let rejected = loaded.rollouts.into_values().filter_map(Result::err);
+            Some(rejected.flat_map(|r| r.diagnostics).chain(loaded.unnamed).collect())
         }
         _ => {
             let mut tree = Tree::example();

@@ -9,6 +9,7 @@ mod layouts;
 mod lists;
 mod measured;
 mod mistakes;
+mod nodes;
 mod others;
 mod reach;
 mod routers;

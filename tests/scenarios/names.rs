@@ -5,7 +5,6 @@ use tidegate::manifest::desired::{Layout, Target, TargetKind, Track};
 use tidegate::manifest::files::{Entry, Files, RepoPath};
 use tidegate::manifest::ids::SetId;
 use tidegate::manifest::installation::Caps;
-use tidegate::manifest::layer::NodeSelector;
 use tidegate::manifest::load::load;
 use tidegate::manifest::object::Kind;
 use tidegate::manifest::{set, tracked};
@@ -39,11 +38,7 @@ impl Names {
 
     /// Names what main shows now: `v2` by the tag of the image, `v2'` if another revision has that tag too.
     pub(crate) fn learn(&mut self, main: &Files) {
-        for rollout in load(main, &Caps::default().configuring(NodeSelector::default()))
-            .rollouts
-            .into_values()
-            .filter_map(Result::ok)
-        {
+        for rollout in load(main, &Caps::unknown()).rollouts.into_values().filter_map(Result::ok) {
             let workloads = [Kind::Deployment, Kind::StatefulSet, Kind::DaemonSet];
             let target = rollout.set.objects.values().find(|o| workloads.contains(&o.reference().kind));
             let image =

@@ -49,6 +49,7 @@
 {{- $kinds = append $kinds (printf "%s/%s" .group .kind | trimPrefix "/") }}
 {{- end }}
 {{- $caps := dict "namespaces" .Values.namespaces "kinds" $kinds }}
+{{- if .Values.nodes.enabled }}{{ $_ := set $caps "nodes" .Values.nodes.selector }}{{ end }}
 {{- $clusters := dict .Values.cluster.name $cluster }}
 {{- $spec := dict "instance" .Values.instance "repository" $repository "clusters" $clusters "providers" $providers }}
 {{- $_ := set $spec "caps" $caps }}

@@ -2,77 +2,15 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::fmt;
-use std::str::FromStr;
-use tidegate_controller::manifest::hex::hex;
+pub use tidegate_controller::manifest::content::ContentDigest;
 
 /// The files of a content by their names.
 pub type ContentFiles = BTreeMap<String, Vec<u8>>;
 
 /// The most that the files of one content hold together: what a ConfigMap takes.
 const MOST_BYTES: usize = 1 << 20;
-
-/// The SHA-256 of a content, as 64 lower-case hexadecimal digits.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct ContentDigest(String);
-
-impl ContentDigest {
-    /// The digest of these files: over the length of each name, the name, the length of its bytes, and the bytes, in the order of the names, with
-    /// lengths as eight bytes, the largest first. The controller reckons the same.
-    #[must_use]
-    pub fn of(files: &ContentFiles) -> Self {
-        let mut hash = Sha256::new();
-        for (name, bytes) in files {
-            for part in [name.as_bytes(), bytes] {
-                hash.update((part.len() as u64).to_be_bytes());
-                hash.update(part);
-            }
-        }
-        Self(hex(&hash.finalize()))
-    }
-
-    /// Its text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for ContentDigest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl From<ContentDigest> for String {
-    fn from(digest: ContentDigest) -> Self {
-        digest.0
-    }
-}
-
-impl TryFrom<String> for ContentDigest {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        if text.len() == 64 && text.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f')) {
-            return Ok(Self(text));
-        }
-        Err(format!("{text:?} is no digest: expected 64 of 0-9 and a-f"))
-    }
-}
-
-impl FromStr for ContentDigest {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        text.to_owned().try_into()
-    }
-}
 
 /// Whether a file may be called so: it lies in one directory, whatever its name says.
 #[must_use]

@@ -23,7 +23,6 @@ use tidegate_controller::manifest::diagnostic::Diagnostic;
 use tidegate_controller::manifest::files::{Entry, InvalidPath, RepoPath};
 use tidegate_controller::manifest::ids::{CommitId, InvalidId, Namespace, RolloutId};
 use tidegate_controller::manifest::installation::{self, Installation, PullHost};
-use tidegate_controller::manifest::layer::NodeSelector;
 use tidegate_controller::manifest::raw::Gateways;
 use tidegate_controller::manifest::team::Teams;
 use tidegate_controller::reconcile::clock::{Clock, Hand};
@@ -48,7 +47,7 @@ spec:
   instance: world
   repository: {url: \"https://world.invalid/fleet.git\", poll: 2s}
   clusters: {home: {inCluster: {}}}
-  caps: {namespaces: [shop]}
+  caps: {namespaces: [shop], nodes: {}}
 ";
 
 /// Why the world does not come to be, or cannot be changed.
@@ -118,8 +117,6 @@ impl Simulation {
         let name = "installation.yaml".parse().expect("a plain name");
         let installation =
             installation::parse(&name, INSTALLATION.as_bytes()).map_err(SimulationError::Installation)?;
-        let caps = installation.caps.configuring(NodeSelector::default());
-        let installation = Installation { caps, ..installation };
         let api = KubeApi::new(*at);
         api.change(|world| {
             let served = installation.caps.namespaces().iter().map(Namespace::as_str);

@@ -11,6 +11,7 @@ use std::fmt::Write;
 use tidegate::cluster::rights;
 use tidegate::manifest::ids::Namespace;
 use tidegate::manifest::installation::Caps;
+use tidegate::manifest::layer::NodeSelector;
 use tidegate::manifest::object::Kind;
 use tidegate::manifest::other::Other;
 use tidegate::manifest::raw::Projection;
@@ -56,6 +57,12 @@ const WHY: &[(&str, &str, &str, &str)] = &[
     (SERVED, "jobs", "create", "the same: it is not there yet"),
     (SERVED, "jobs", "delete", "a Job, once its run has ended"),
     (SERVED, "events", "create", "what happens is told on the target"),
+    (SERVED, "nodeconfigs", "create", "with `nodes.enabled`, what a node is told that was told nothing yet"),
+    (SERVED, "nodeconfigs", "list", "the same, what nodes are told and what they say of it, at the start"),
+    (SERVED, "nodeconfigs", "watch", "the same, as soon as it changes"),
+    (SERVED, "nodeconfigs", "patch", "the same, what a node is told next; what it says of it is its agent's to write"),
+    (CLUSTER, "nodes", "list", "with `nodes.enabled`, the labels of nodes, and whether they are ready, at the start"),
+    (CLUSTER, "nodes", "watch", "the same, as soon as it changes"),
     (HOME, "configmaps", "list", "the brake, at the start"),
     (HOME, "configmaps", "watch", "the brake, as soon as it changes"),
     (
@@ -69,9 +76,33 @@ const WHY: &[(&str, &str, &str, &str)] = &[
     (CLUSTER, "namespaces", "get", "its uid says which cluster this is, so that a record is not acted upon in another"),
 ];
 
-/// What a release for the instance `prod` in the namespace `tidegate` grants, where rollouts live in `shop` and Secrets are looked up.
+/// What a release for the instance `prod` in the namespace `tidegate` grants, where rollouts live in `shop`, Secrets are looked up and nodes configured.
 fn granted() -> BTreeSet<Right> {
-    Identity::render("prod", "tidegate", &["shop".to_owned()]).rights
+    let mut rights = Identity::render("prod", "tidegate", &["shop".to_owned()]).rights;
+    let of_nodes = granted_with(&nodes()).into_iter().filter(|right| right.resource.starts_with("node"));
+    rights.extend(of_nodes.filter(|right| right.namespace != "blog"));
+    rights
+}
+
+/// Values with which nodes are configured.
+fn nodes() -> Value {
+    json!({"nodes": {"enabled": true, "namespace": "shop", "agent": {"files": "/etc/fabric/files"}}})
+}
+
+#[test]
+fn n_22_with_nodes_doctor_asks_for_exactly_what_is_granted_and_no_status_is_the_controllers() {
+    let served: BTreeSet<Namespace> = ["shop", "blog"].map(|name| name.parse().unwrap()).into();
+    for kinds in [&[][..], &[Kind::Deployment]] {
+        let caps = Caps::new(served.clone(), kinds.iter().copied().collect()).configuring(NodeSelector::default());
+        let needed = rights::needed(&"prod".parse().unwrap(), &"delivery".parse().unwrap(), &caps, Projection::Off);
+        let names: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
+        let mut over = nodes();
+        over["kinds"] = json!(names);
+        let granted = granted_with(&over);
+        assert_eq!(rights_of(needed), granted);
+        assert!(granted.iter().all(|right| !right.resource.contains('/')), "{granted:?}");
+        assert!(granted.iter().any(|right| right.resource == "configmaps" && right.verb == "create"), "{granted:?}");
+    }
 }
 
 fn place(right: &Right) -> &'static str {
@@ -145,6 +176,10 @@ fn asked(kinds: &[Kind], projection: Projection, copies: bool) -> BTreeSet<Right
     if copies {
         needed.extend(rights::to_copy(&served));
     }
+    rights_of(needed)
+}
+
+fn rights_of(needed: Vec<rights::Right>) -> BTreeSet<Right> {
     let right = |right: rights::Right| Right {
         namespace: right.namespace.map(|name| name.to_string()).unwrap_or_default(),
         group: right.group.to_owned(),

@@ -93,6 +93,7 @@ fn of_nodes() -> Vec<Switch> {
     elsewhere["namespaces"] = json!(["shop", "network"]);
     vec![
         ("nodes.enabled", nodes(&json!({})), "kind: DaemonSet"),
+        ("nodes.selector", json!({"nodes": {"enabled": true, "namespace": "shop", "selector": {"matchLabels": {"role": "leaf"}}, "agent": {"files": "/etc/fabric/files"}}}), "role: leaf"),
         ("nodes.namespace", elsewhere, "- --namespace=network"),
         ("nodes.agent.files", nodes(&json!({"driver": "", "files": "/etc/fabric/files"})), "- --files=/etc/fabric/files"),
         ("nodes.agent.driver", nodes(&json!({"driver": "/opt/other/driver"})), "- --driver=/opt/other/driver"),

@@ -61,7 +61,9 @@ pub fn needed(instance: &InstanceName, home: &Namespace, caps: &Caps, projection
     };
     for namespace in caps.namespaces() {
         for kind in caps.watched() {
-            let of_sets = Kind::MANIFEST.contains(&kind) && caps.allows_kind(kind);
+            // Contents of nodes are ConfigMaps.
+            let holds_contents = kind == Kind::ConfigMap && caps.nodes().is_some();
+            let of_sets = Kind::MANIFEST.contains(&kind) && caps.allows_kind(kind) || holds_contents;
             let verbs = if of_sets {
                 SETS
             } else if kind == Kind::Job {

@@ -20,7 +20,7 @@ use text::{git_url, http_url};
 use super::diagnostic::{Code, Diagnostic};
 use super::files::RepoPath;
 use super::ids::{ClusterName, InstanceName, Namespace, ProviderName};
-use super::layer::NodeSelector;
+use super::layer::{self, NodeSelector};
 use super::object::Kind;
 use super::other::{GroupKind, Other};
 use super::policy::Tenant;
@@ -185,6 +185,14 @@ impl Caps {
         self.nodes.as_ref()
     }
 
+    /// The nodes that rollouts of a tenant may configure: those that both the installation and the policy let them have, and none where one of
+    /// both says nothing. Of an installation that is not at hand the policy's.
+    #[must_use]
+    pub fn nodes_of(&self, tenant: Option<&Tenant>) -> Option<NodeSelector> {
+        let own = tenant.and_then(|tenant| tenant.nodes.as_ref())?;
+        if self.unknown { Some(own.clone()) } else { Some(self.nodes.as_ref()?.and(own)) }
+    }
+
     /// The teams that policies may name.
     #[must_use]
     pub fn teams(&self) -> &Teams {
@@ -258,6 +266,7 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
         found.push(parsed.source.at(mark, code, what, expected));
     };
     let reached = reached(clusters, &mut at);
+    let nodes = configurable(caps.nodes.as_ref(), &mut at);
     let (kinds, others) = told_apart(caps.kinds, &mut at);
     let url = match git_url(&repository.url) {
         Ok(url) => url,
@@ -284,6 +293,7 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
     let signing = signing.map(|raw::Signing { key_file, trusted }| Signing { key_file: key_file.into(), trusted });
     let repository = followed(repository, url, ssh, forge);
     let caps = Caps::new(caps.namespaces, kinds).beside(others).with(Teams::on(repository.forge.as_ref()));
+    let caps = Caps { nodes, ..caps };
     Ok(Installation {
         instance,
         repository,
@@ -311,6 +321,17 @@ fn followed(raw: raw::Repository, url: Url, ssh: Option<SshFiles>, forge: Option
         pinned: raw.forge.repository_id,
         feedback: raw.forge.feedback,
     }
+}
+
+/// The nodes that rollouts may configure.
+fn configurable(
+    raw: Option<&raw::NodeSelector>,
+    wrong: &mut impl FnMut(&str, Code, &str, &str),
+) -> Option<NodeSelector> {
+    let (found, expected) = layer::UNSELECTIVE;
+    NodeSelector::of(raw?)
+        .map_err(|i| wrong(&format!("/spec/caps/nodes/matchExpressions/{i}"), Code::Schema, found, expected))
+        .ok()
 }
 
 /// Of kinds by their names those that tidegate knows, and the others.

@@ -1,15 +1,15 @@
 //! Layers: what people write of the configuration of nodes. They live in Git alone. What a node gets is the union of those that select it by its labels
 //! (requirement N-16), so that a layer says nothing of the nodes that there are, and a node that is relabelled is somewhere else from then on.
 
+use super::content::ContentDigest;
 use super::diagnostic::{Code, Diagnostic, quoted};
-use super::hex::hex;
 use super::ids::ObjectName;
 use super::object::Kind;
+use super::raw::{self, LabelOperator};
 use super::set::Item;
 use super::yaml::{Content as Yaml, Node};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -17,6 +17,9 @@ use std::sync::Arc;
 pub const MOST_BYTES: usize = 1_048_576;
 /// The most layers of a set.
 pub const MOST_LAYERS: usize = 1_000;
+/// An expression whose values do not go with its operator, and what would.
+pub(super) const UNSELECTIVE: (&str, &str) =
+    ("the values do not go with the operator", "values with In and NotIn, and none with Exists and DoesNotExist");
 /// The longest name of a file: that of a key of a ConfigMap.
 const LONGEST_NAME: usize = 253;
 
@@ -76,6 +79,35 @@ impl NodeSelector {
         self.0.is_empty()
     }
 
+    /// The nodes that this and another one select.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        Self(self.0.iter().chain(&other.0).cloned().collect())
+    }
+
+    /// What operations says of nodes.
+    ///
+    /// # Errors
+    /// The number of the first expression whose values do not go with its operator.
+    pub(super) fn of(raw: &raw::NodeSelector) -> Result<Self, usize> {
+        let labels = raw.match_labels.iter().map(|(key, value)| Ok(Asked::In(key.clone(), vec![value.clone()])));
+        let expressions =
+            raw.match_expressions.iter().enumerate().map(|(i, raw::LabelRequirement { key, operator, values })| {
+                let (key, values) = (key.clone(), values.clone());
+                match (operator, values.is_empty()) {
+                    (LabelOperator::In, false) => Ok(Asked::In(key, values)),
+                    (LabelOperator::NotIn, false) => Ok(Asked::NotIn(key, values)),
+                    (LabelOperator::Exists, true) => Ok(Asked::Exists(key)),
+                    (LabelOperator::DoesNotExist, true) => Ok(Asked::DoesNotExist(key)),
+                    (
+                        LabelOperator::In | LabelOperator::NotIn | LabelOperator::Exists | LabelOperator::DoesNotExist,
+                        _,
+                    ) => Err(i),
+                }
+            });
+        labels.chain(expressions).collect::<Result<_, _>>().map(Self)
+    }
+
     /// The label of which no value is in both, so that no node is: none where there may be nodes that both select.
     #[must_use]
     pub fn parted_by<'a>(&'a self, other: &Self) -> Option<&'a str> {
@@ -95,18 +127,6 @@ impl NodeSelector {
 /// The files of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodeContent(BTreeMap<String, Arc<[u8]>>);
-
-/// The digest of a node's files. It depends on nothing but their names and bytes (requirement N-17).
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ContentDigest(String);
-
-impl ContentDigest {
-    /// 64 hexadecimal digits.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
 
 /// Why a node has no content.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -160,17 +180,10 @@ impl NodeContent {
         &self.0
     }
 
-    /// Its digest. Each part begins with its length, so that no name reads as the end of the file before.
+    /// Its digest.
     #[must_use]
     pub fn digest(&self) -> ContentDigest {
-        let mut hash = Sha256::new();
-        for (name, bytes) in &self.0 {
-            for part in [name.as_bytes(), bytes] {
-                hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
-                hash.update(part);
-            }
-        }
-        ContentDigest(hex(&hash.finalize()))
+        ContentDigest::of(&self.0)
     }
 }
 
@@ -207,7 +220,6 @@ fn files(item: &Item, found: &mut Vec<Diagnostic>) -> BTreeMap<String, Arc<[u8]>
         found.push(item.error("/spec/files", Code::Schema, "this layer has no files", expected));
     }
     let mut files = BTreeMap::new();
-    let mut bytes = 0;
     for (key, value) in entries {
         if let Some(why) = misnamed(&key.text) {
             let expected = "letters, digits, '-', '_' and '.', at most 253 of them, and neither . nor ..";
@@ -220,12 +232,7 @@ fn files(item: &Item, found: &mut Vec<Diagnostic>) -> BTreeMap<String, Arc<[u8]>
             found.push(item.source.at(value.mark, Code::Schema, what, "a text").help("write it as a block: |"));
             continue;
         };
-        bytes += key.text.len() + text.len();
         files.insert(key.text.clone(), Arc::from(text.as_bytes()));
-    }
-    if bytes > MOST_BYTES {
-        let what = format!("the files of this layer have {bytes} bytes together");
-        found.push(item.error("/spec/files", Code::TooLarge, what, format!("at most {MOST_BYTES}")));
     }
     files
 }

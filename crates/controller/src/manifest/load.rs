@@ -21,6 +21,7 @@ use super::files::{Entry, Files, RepoPath};
 use super::ids::{BlobId, ClusterName, Namespace, RolloutId, TenantName};
 use super::installation::Caps;
 use super::job::{self, Jobs};
+use super::layer::NodeSelector;
 use super::object::{Kind, ObjectRef};
 use super::other::GroupKind;
 use super::policy::{self, Policy};
@@ -264,7 +265,9 @@ impl Judged {
                     judged.examine(files, policy, caps, (&draft, root), (raw, &jobs), &mut room.values);
                 errors.extend(findings.errors);
                 warnings = room.warned(findings.warnings);
-                finished = judged.finished(&draft, raw, (listed, &items), (&jobs, caps));
+                let tenant = policy.and_then(|policy| policy.tenant_of(&judged.path));
+                let nodes = caps.nodes_of(tenant.map(|(_, tenant)| tenant));
+                finished = judged.finished(&draft, raw, (listed, &items), (&jobs, nodes));
             }
             (Err(found), _) => errors.extend(found.clone()),
             (Ok(_), None) => {}
@@ -309,7 +312,7 @@ impl Judged {
             broken: found.iter().map(|diagnostic| diagnostic.path.clone()).collect(),
         };
         let mut findings = check::check(&case, policy);
-        findings.errors.extend(check::nodes(&case, caps.nodes()));
+        findings.errors.extend(check::nodes(&case, caps.nodes_of(tenant.map(|(_, tenant)| tenant)).as_ref()));
         findings.errors.extend(found);
         findings.errors.extend(
             listed.misplaced.iter().map(|m| {
@@ -354,7 +357,7 @@ impl Judged {
         draft: &Draft,
         raw: &raw::Rollout,
         (files, items): (SetFiles, &Items),
-        (jobs, caps): (&Jobs, &Caps),
+        (jobs, nodes): (&Jobs, Option<NodeSelector>),
     ) -> Option<Rollout> {
         let target =
             if raw.spec.target.kind.is_object() { Some(&items.get(self.target.as_ref()?)?.object) } else { None };
@@ -363,7 +366,7 @@ impl Judged {
             path: draft.path.clone(),
             blob: draft.blob.clone(),
             cluster: self.cluster.clone()?,
-            plan: plan(&raw.spec, jobs, caps)?,
+            plan: plan(&raw.spec, jobs, nodes)?,
             rollback_window: raw.spec.rollback.window,
             suspend: if raw.spec.suspend { Suspend::Yes } else { Suspend::No },
             set: Arc::new(set::assemble(files, items, target)),
@@ -410,7 +413,7 @@ fn route(id: &RolloutId, spec: &raw::RolloutSpec) -> Option<ObjectRef> {
 }
 
 /// The plan that the file describes; `None` where the router, or what a check asks, is not exactly one.
-fn plan(spec: &raw::RolloutSpec, jobs: &Jobs, caps: &Caps) -> Option<Plan> {
+fn plan(spec: &raw::RolloutSpec, jobs: &Jobs, nodes: Option<NodeSelector>) -> Option<Plan> {
     let traffic = match &spec.traffic {
         None => {
             let of = |router| Traffic { router, settle: Span::ZERO, drain: Span::ZERO, session_affinity: None };
@@ -427,7 +430,7 @@ fn plan(spec: &raw::RolloutSpec, jobs: &Jobs, caps: &Caps) -> Option<Plan> {
     let raw::Promotion { before, bake, checks } = &spec.promotion;
     let raw::Target { kind, name, layout, track } = spec.target.clone();
     Some(Plan {
-        nodes: caps.nodes().cloned().filter(|_| kind == TargetKind::NodeConfig),
+        nodes: nodes.filter(|_| kind == TargetKind::NodeConfig),
         target: Target { kind, name, layout, track },
         traffic,
         phases: spec.phases.iter().flat_map(expand::phases).collect(),

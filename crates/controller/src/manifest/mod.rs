@@ -8,6 +8,7 @@ pub mod affinity;
 pub mod canonical;
 mod check;
 pub use check::reach;
+pub mod content;
 pub mod cookie;
 pub mod criterion;
 pub mod cron;

@@ -6,6 +6,7 @@ use super::duration::Span;
 use super::files::RepoPath;
 use super::ids::{ClusterName, Hostname, Namespace, ScheduleName, TenantName};
 use super::installation::{Unmanaged, managed};
+use super::layer::{self, NodeSelector};
 use super::object::Kind;
 use super::other::GroupKind;
 use super::proof::{ApprovalRule, By};
@@ -46,6 +47,8 @@ pub struct Tenant {
     pub hosts: BTreeSet<Hostname>,
     /// The kinds that its sets may hold.
     pub kinds: BTreeSet<GroupKind>,
+    /// The nodes that its rollouts may configure; none where it does not say.
+    pub nodes: Option<NodeSelector>,
     /// Who may decide. Empty: whoever can merge on the Git host.
     pub approvers: BTreeSet<Approver>,
     /// How many of them have to approve.
@@ -162,13 +165,14 @@ pub fn parse_under(path: &RepoPath, bytes: &[u8], teams: &Teams) -> Result<Polic
     found.extend(unmanaged(&parsed, &raw.spec.tenants));
     found.extend(foreign(&parsed, &raw.spec.tenants, teams));
     found.extend(unsignable(&parsed, &raw.spec.tenants, teams));
+    found.extend(unselective(&parsed, &raw.spec.tenants));
     found.extend(instants(&parsed, &raw.spec));
     if !found.is_empty() {
         return Err(found);
     }
     let raw::PolicySpec { tenants, windows, freezes, limits } = raw.spec;
     let tenant = |tenant: raw::Tenant| {
-        let raw::Tenant { path, namespaces, clusters, hosts, kinds, approvers, approvals, trust, floors, allow } =
+        let raw::Tenant { path, namespaces, clusters, hosts, kinds, nodes, approvers, approvals, trust, floors, allow } =
             tenant;
         clusters.into_iter().next().map(|cluster| Tenant {
             path,
@@ -176,6 +180,7 @@ pub fn parse_under(path: &RepoPath, bytes: &[u8], teams: &Teams) -> Result<Polic
             cluster,
             hosts,
             kinds,
+            nodes: nodes.as_ref().and_then(|nodes| NodeSelector::of(nodes).ok()),
             approvers,
             approvals,
             trust,
@@ -223,6 +228,17 @@ fn overlaps(parsed: &Parsed, tenants: &BTreeMap<TenantName, raw::Tenant>) -> Vec
         }
     }
     found
+}
+
+/// Expressions about labels of nodes whose values do not go with their operator.
+fn unselective(parsed: &Parsed, tenants: &BTreeMap<TenantName, raw::Tenant>) -> Vec<Diagnostic> {
+    let Some(root) = parsed.documents.first() else { return Vec::new() };
+    let wrong = tenants.iter().filter_map(|(name, tenant)| {
+        let i = NodeSelector::of(tenant.nodes.as_ref()?).err()?;
+        let mark = root.locate(&format!("/spec/tenants/{name}/nodes/matchExpressions/{i}"));
+        Some(parsed.source.at(mark, Code::Schema, layer::UNSELECTIVE.0, layer::UNSELECTIVE.1))
+    });
+    wrong.collect()
 }
 
 /// Hosts that two tenants have.

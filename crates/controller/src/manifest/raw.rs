@@ -6,6 +6,7 @@
 mod decision;
 mod delegated;
 mod installation;
+mod nodes;
 mod none;
 mod policy;
 mod traefik;
@@ -25,6 +26,7 @@ pub use installation::{
     App, Caps, Cluster, Feedback, Forge, ForgeKind, Gateways, InCluster, InstallationSpec, Projection, Prometheus,
     Provider, Repository, Signing, Ssh, Webhook,
 };
+pub use nodes::{LabelOperator, LabelRequirement, NodeSelector};
 pub(super) use none::check as check_target;
 pub use policy::{Floors, Freeze, ImageName, Limits, Permission, PolicySpec, Schedule, Tenant, Trust};
 use schemars::JsonSchema;

@@ -378,7 +378,7 @@ impl<'a> Pass<'a> {
         let marked = marked.filter(|o| !self.rendered.contains_key(o.reference()));
         let marked = marked.filter(|o| !versions::is_kept(context, o.reference()));
         // What nodes have, or go back to, stays (requirement N-26).
-        let told = nodes_of::in_use(context.live, context.namespace());
+        let told = self.nodes.as_ref().map(|_| nodes_of::in_use(context.live, context.namespace())).unwrap_or_default();
         let stay =
             self.nodes.as_ref().is_some_and(|nodes| self.posture.candidate.is_some() || !nodes.are_all_confirmed());
         let is_told = |o: &Object| stay || told.contains(o.reference().name.as_str());

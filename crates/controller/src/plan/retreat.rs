@@ -83,6 +83,10 @@ pub fn retreat(context: &Context<'_>, run: &Run, old: &Role, why: &str) -> Retre
     if nodes::is_target(context.plan) {
         return nodes::retreat(context, run, old, &mark);
     }
+    of_pods(context, run, old, &mark)
+}
+
+fn of_pods(context: &Context<'_>, run: &Run, old: &Role, mark: &str) -> Retreat {
     let mut out = Retreat::default();
     let (at_rest, known) = match objects_at_rest(context, old) {
         Ok(at_rest) => (at_rest, true),
@@ -99,13 +103,13 @@ pub fn retreat(context: &Context<'_>, run: &Run, old: &Role, why: &str) -> Retre
     // Where the old version is not known, or part of it cannot be seen, what the run has overwritten cannot be put back.
     let known = known && !stable.keys().any(|reference| is_hidden(context, reference));
     let restored =
-        restore(context, &stable, &to_mark, &mark, &mut out) && (known || context.stable == Stable::Untouched);
+        restore(context, &stable, &to_mark, mark, &mut out) && (known || context.stable == Stable::Untouched);
     let workload = context.live.get(&context.workload(RoleName::Stable));
     // A person may have said not to wait for stable.
     let insisted = run.skipped.as_ref().is_some_and(|step| step.as_str() == "split");
     let serves = restored && (insisted || stable_serves(context, workload, exposure::ready(context)));
     let marks = out.actions.len();
-    let lowered = lower(context, (&routes, &before), run, &mark, serves, &mut out);
+    let lowered = lower(context, (&routes, &before), run, mark, serves, &mut out);
     // The pods are the evidence: that they go has to be marked first.
     let displaced = exposure::due(context, RoleName::Stable, &Split::stable()).into_iter();
     let displaced = displaced.filter(|_| is_marked(context, &context.workload(RoleName::Stable), run));
@@ -116,7 +120,7 @@ pub fn retreat(context: &Context<'_>, run: &Run, old: &Role, why: &str) -> Retre
         // are sent past stable the mark comes first: a paused leader may be about to overwrite what traffic goes back to.
         out.actions.rotate_left(marks);
     }
-    out.actions.extend(kept.keys().filter_map(|reference| mark_kept(context, reference, run, &mark)));
+    out.actions.extend(kept.keys().filter_map(|reference| mark_kept(context, reference, run, mark)));
     let unread = |reference: &ObjectRef| unread::why(context.live, reference.kind);
     // Of a workload that both roles share it is the split whose pods are whose.
     let pods = exposure::shared_set(context).map(|_| Kind::Pod);

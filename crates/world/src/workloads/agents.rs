@@ -42,7 +42,9 @@ fn act(world: &mut World, due: &mut Due, config: &Value, (node, like): (&Value, 
     let about = ["digest", "attempt"].iter().all(|field| status[*field] == spec[*field])
         && status["observedGeneration"] == config["metadata"]["generation"];
     let state = status["state"].as_str().unwrap_or_default();
-    if about && state != "Started" {
+    // What was refused is tried again, once it is there.
+    let again = about && state == "Refused";
+    if about && state != "Started" && !again {
         return;
     }
     if like == "lies" {
@@ -61,12 +63,13 @@ fn act(world: &mut World, due: &mut Due, config: &Value, (node, like): (&Value, 
     };
     let files = match files {
         Ok(files) => files,
+        Err(_) if again => return,
         Err(why) => {
             let started = stamp(world);
             return say(world, "Refused", why, started);
         }
     };
-    if !about {
+    if !about || again {
         let started = stamp(world);
         return say(world, "Started", "", started);
     }

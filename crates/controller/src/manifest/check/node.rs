@@ -12,8 +12,9 @@ pub(in crate::manifest) fn check(case: &Case<'_>, allowed: Option<&NodeSelector>
         return Vec::new();
     }
     let Some(allowed) = allowed else {
-        let found = "this installation configures no nodes";
-        return vec![case.error("/spec/target/kind", Code::NodeNotAllowed, found, "a target that operations allows")];
+        let found = "nobody has said which nodes this rollout may configure";
+        let expected = "nodes of the tenant in the policy, and caps.nodes in the installation";
+        return vec![case.error("/spec/target/kind", Code::NodeNotAllowed, found, expected)];
     };
     let mut found = misplaced(case);
     if case.whole && case.items.is_empty() {

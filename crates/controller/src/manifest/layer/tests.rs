@@ -92,8 +92,6 @@ fn n_24_each_mistake_has_its_place() {
         assert!(file(name)[0].contains(what), "{name}: {:?}", file(name));
     }
     assert_eq!(file("10-a_b.yaml"), [""; 0]);
-    let large = format!("  nodeSelector: {{}}\n  files:\n    a: {}\n", "x".repeat(MOST_BYTES));
-    assert!(told(&large)[0].contains("1048577 bytes together"), "{:?}", told(&large));
     assert!(told("  nodeSelector: {}\n  files: {a: [1]}\n")[0].contains("is no text"));
     assert!(told("  nodeSelector: {}\n")[0].contains("has no files"));
     assert_eq!(told("  nodes: {}\n").len(), 3, "all at once");

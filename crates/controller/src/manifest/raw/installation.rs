@@ -1,5 +1,6 @@
 //! The installation as people, or the chart, write it.
 
+use super::NodeSelector;
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{ClusterName, InstanceName, Namespace, ProviderName};
 use crate::manifest::other::GroupKind;
@@ -341,4 +342,8 @@ pub struct Caps {
     /// others may be there beside the usual ones (docs/files.md), which fall away where any of the first is named.
     #[serde(default)]
     pub kinds: BTreeSet<GroupKind>,
+    /// The nodes that rollouts may configure, of those that the policy lets a tenant have; `{}` for all. Left out: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "NodeSelector")]
+    pub nodes: Option<NodeSelector>,
 }

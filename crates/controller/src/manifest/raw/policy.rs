@@ -1,5 +1,6 @@
 //! The policy as people write it.
 
+use super::NodeSelector;
 use crate::manifest::duration::Span;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{CheckName, ClusterName, Hostname, Namespace, Percent, ScheduleName, TenantName};
@@ -47,6 +48,10 @@ pub struct Tenant {
     /// a role for, some as GROUP/KIND all others.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub kinds: BTreeSet<GroupKind>,
+    /// The nodes that its rollouts may configure, of those that the installation lets rollouts have; `{}` for all. Left out: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "NodeSelector")]
+    pub nodes: Option<NodeSelector>,
     /// Who may decide: accounts by their names on the Git host, or by their numbers there as in `id:7`, and teams such as `"@acme/shop"`;
     /// where no host with an API is named, people on the installation's list of allowed signers by their addresses. Empty: whoever can
     /// merge there.

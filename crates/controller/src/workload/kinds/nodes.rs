@@ -393,7 +393,7 @@ impl Unit<'_> {
     /// Whether it says that it could not have it, or comes to no end.
     #[must_use]
     pub fn is_failed(&self) -> bool {
-        self.late == Some(Late::End) || matches!(self.state(), Some("Failed" | "RestoreFailed" | "Refused"))
+        self.late == Some(Late::End) || matches!(self.state(), Some("Failed" | "RestoreFailed"))
     }
 
     /// Whether it says that it could not go back to what it had: nobody but a person, or other content, gets it out of that.
@@ -447,8 +447,8 @@ impl Unit<'_> {
         let is_status = |entry: &Value| entry["subresource"] == "status";
         let (since, most, late) = match self.state() {
             Some("Started") => (written(&is_status)?, progress, Late::End),
-            Some("Applied" | "Failed" | "RestoreFailed" | "Refused") => return None,
-            // Anything else is of something else, or of nothing that is known.
+            Some("Applied" | "Failed" | "RestoreFailed") => return None,
+            // Anything else is of something else, or of nothing that is known, or `Refused`: nothing was begun, and its agent tries again.
             Some(_) | None => {
                 (written(&|entry| entry["manager"] == manager && !is_status(entry))?, PICKUP, Late::Pickup)
             }
