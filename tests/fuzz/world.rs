@@ -217,7 +217,8 @@ async fn read(stage: &Simulation, directory: &std::path::Path, main: &CommitId, 
     };
     let texts: BTreeMap<String, String> = ours.iter().map(|(path, entry)| (path.to_string(), text(entry))).collect();
     let main = git.files(main, None).await.expect("main");
-    let live = Kind::ALL.iter().flat_map(|kind| {
+    // Layers are in Git alone.
+    let live = Kind::ALL.iter().filter(|kind| **kind != Kind::NodeConfigLayer).flat_map(|kind| {
         let resource = Resource::of_kind(kind.api_version(), kind.as_str()).expect("it is served");
         stage.api.look(|world| world.list(resource, "shop").map(|object| (**object).clone()).collect::<Vec<_>>())
     });
