@@ -72,6 +72,20 @@ fn each_mistake_tells_its_line_and_how_to_mend_it() {
     insta::assert_snapshot!(report(&tree.load(), Output::Text, Colour::Never).text);
 }
 
+#[test]
+fn n_29_what_only_nodes_have_is_refused_of_pods() {
+    for field in [
+        "maxStalled: 1",
+        "topology: {key: rack, maxUnavailable: 1}",
+        "order: [{matchLabels: {a: b}}]",
+        "pickupDeadline: 1m",
+    ] {
+        let mut tree = daemon();
+        tree.edit(WORKER, "  phases:", &format!("  rollingUpdate: {{{field}}}\n  phases:"));
+        assert_eq!(codes(&tree.load(), "shop/worker"), [Code::Conflict], "{field}");
+    }
+}
+
 /// Each value of `rollingUpdate.maxUnavailable` or of `units`, and what is told of it.
 #[test]
 fn a_pace_that_is_none_tells_its_line_and_what_is_allowed() {

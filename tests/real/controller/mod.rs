@@ -20,6 +20,7 @@ mod kept;
 mod live;
 mod lives;
 mod measured;
+mod nodes;
 mod offered;
 mod other;
 mod outages;

@@ -61,6 +61,8 @@ pub(super) struct World {
     pub(super) providers: String,
     /// What it signs its record with, as its own file says it.
     pub(super) signing: String,
+    /// What operations lets rollouts have besides, as its own file says it.
+    pub(super) caps: String,
     /// Where the controller that is started serves its numbers.
     pub(super) listen: Option<Port>,
     /// Where it hears webhooks.
@@ -96,6 +98,7 @@ impl World {
             poll,
             providers: String::new(),
             signing: String::new(),
+            caps: String::new(),
             listen: None,
             heard: None,
             watched: BTreeMap::new(),
@@ -297,12 +300,13 @@ impl World {
         let repository = repository.unwrap_or_else(|| format!("{{url: \"{}\", poll: 1s}}", self.git.url("it")));
         format!(
             "apiVersion: tidegate.io/v1alpha1\nkind: Installation\nspec:\n  instance: it\n  \
-             repository: {repository}\n  clusters: {{home: {{kubeconfigFile: {}}}}}\n{}{}{}  caps: {{namespaces: [{}]}}\n",
+             repository: {repository}\n  clusters: {{home: {{kubeconfigFile: {}}}}}\n{}{}{}  caps: {{namespaces: [{}]{}}}\n",
             self.space.kubeconfig.display(),
             self.providers,
             self.signing,
             heard.unwrap_or_default(),
             self.namespaces.join(", "),
+            self.caps,
         )
     }
 

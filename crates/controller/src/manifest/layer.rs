@@ -85,11 +85,11 @@ impl NodeSelector {
         Self(self.0.iter().chain(&other.0).cloned().collect())
     }
 
-    /// What operations says of nodes.
+    /// The same as files have it.
     ///
     /// # Errors
     /// The number of the first expression whose values do not go with its operator.
-    pub(super) fn of(raw: &raw::NodeSelector) -> Result<Self, usize> {
+    pub fn of(raw: &raw::NodeSelector) -> Result<Self, usize> {
         let labels = raw.match_labels.iter().map(|(key, value)| Ok(Asked::In(key.clone(), vec![value.clone()])));
         let expressions =
             raw.match_expressions.iter().enumerate().map(|(i, raw::LabelRequirement { key, operator, values })| {

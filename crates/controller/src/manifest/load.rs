@@ -439,7 +439,7 @@ fn plan(spec: &raw::RolloutSpec, jobs: &Jobs, nodes: Option<NodeSelector>) -> Op
         progress_deadline: spec.progress_deadline,
         max_unready: spec.max_unready,
         on_stable_down: spec.on_stable_down,
-        rolling_update: spec.rolling_update.unwrap_or_default(),
+        rolling_update: spec.rolling_update.clone().unwrap_or_default(),
         checks: known,
         hooks: spec.hooks.clone(),
         jobs: jobs.values(),

@@ -1,18 +1,49 @@
-//! At what pace the units of a workload are moved, where both versions share it: how many may be away at a time.
+//! At what pace the units of a workload are moved, where both versions share it: how many may be away at a time, and of nodes in which order.
 
 use super::diagnostic::quoted;
+use super::duration::Span;
 use super::ids::Percent;
+use super::raw::NodeSelector;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
 /// At what pace the target's own units become new, and old again where a run goes back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RollingUpdate {
     /// How many of them may be away at a time: a number, or a share of all such as `25%`, which is rounded down, and one at least.
     #[serde(default)]
+    pub max_unavailable: Amount,
+    /// How many nodes may have fallen silent with the new version before no further one gets it. As many as may be away, if it is not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Amount")]
+    pub max_stalled: Option<Amount>,
+    /// How many nodes of one zone may be away at a time, besides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Topology")]
+    pub topology: Option<Topology>,
+    /// Which nodes go first: those that the first of these selects, then those of the second, and so on. All others come after them, zone by zone
+    /// in turn, and those that run the control plane at the end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("minItems" = 1, "maxItems" = 20))]
+    pub order: Vec<NodeSelector>,
+    /// How long the agent of a node that is ready may take until it begins; `10m` if it is not said. A node that has not begun by then has fallen
+    /// silent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Span")]
+    pub pickup_deadline: Option<Span>,
+}
+
+/// Zones of nodes, each with a limit of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Topology {
+    /// The label of nodes that says in which zone they are. Those without it are one zone together.
+    #[schemars(extend("minLength" = 1))]
+    pub key: String,
+    /// How many nodes of a zone may be away at a time: a number, or a share of those in the zone.
     pub max_unavailable: Amount,
 }
 
@@ -26,12 +57,32 @@ impl RollingUpdate {
     /// How many of so many units may be away at a time.
     #[must_use]
     pub fn slots(&self, of: u32) -> u32 {
-        match self.max_unavailable {
-            Amount::Count(count) => count,
-            Amount::Share(share) => {
-                u32::try_from(u64::from(of) * u64::from(share.get()) / 100).unwrap_or(u32::MAX).max(1)
-            }
-        }
+        self.max_unavailable.of(of)
+    }
+
+    /// How many of so many nodes may have fallen silent with the new version.
+    #[must_use]
+    pub fn stalled(&self, of: u32) -> u32 {
+        self.max_stalled.unwrap_or(self.max_unavailable).of(of)
+    }
+
+    /// How long the agent of a node may take until it begins.
+    #[must_use]
+    pub fn pickup(&self) -> Span {
+        self.pickup_deadline.unwrap_or(Span::from_secs(600))
+    }
+
+    /// What is said that only nodes have, by its field.
+    #[must_use]
+    pub fn of_nodes_alone(&self) -> Option<&'static str> {
+        let Self { max_unavailable: _, max_stalled, topology, order, pickup_deadline } = self;
+        let said = [
+            ("maxStalled", max_stalled.is_some()),
+            ("topology", topology.is_some()),
+            ("order", !order.is_empty()),
+            ("pickupDeadline", pickup_deadline.is_some()),
+        ];
+        said.into_iter().find_map(|(field, is_said)| is_said.then_some(field))
     }
 }
 
@@ -49,6 +100,17 @@ pub enum Amount {
 impl Amount {
     /// The most that may be named: more nodes than a cluster has.
     const MOST: u32 = 100_000;
+
+    /// How many that are of so many: a share is rounded down, and never none.
+    #[must_use]
+    pub fn of(self, all: u32) -> u32 {
+        match self {
+            Self::Count(count) => count,
+            Self::Share(share) => {
+                u32::try_from(u64::from(all) * u64::from(share.get()) / 100).unwrap_or(u32::MAX).max(1)
+            }
+        }
+    }
 }
 
 impl Default for Amount {
@@ -118,7 +180,7 @@ mod tests {
     fn slots(max: Value, of: u32) -> Option<u32> {
         let rolling: Result<RollingUpdate, _> = serde_json::from_value(json!({"maxUnavailable": max}));
         let rolling = rolling.ok()?;
-        assert_eq!(serde_json::to_value(rolling).unwrap(), json!({"maxUnavailable": max}));
+        assert_eq!(serde_json::to_value(&rolling).unwrap(), json!({"maxUnavailable": max}));
         Some(rolling.slots(of))
     }
 
@@ -136,6 +198,15 @@ mod tests {
             assert_eq!(slots(max.clone(), of), Some(expected), "{max} of {of}");
         }
         assert_eq!(slots(json!("100%"), u32::MAX), Some(u32::MAX));
+    }
+
+    #[test]
+    fn n_10_as_many_may_be_silent_as_may_be_away_unless_it_is_said() {
+        let of = |rolling: Value, all| serde_json::from_value::<RollingUpdate>(rolling).unwrap().stalled(all);
+        assert_eq!(of(json!({}), 100), 1);
+        assert_eq!(of(json!({"maxUnavailable": "5%"}), 100), 5);
+        assert_eq!(of(json!({"maxUnavailable": "5%", "maxStalled": 2}), 100), 2);
+        assert_eq!(of(json!({"maxStalled": "1%"}), 50), 1);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //!
 //! The way back is the same way: what is not proven yet takes a slot in either direction, whatever it was before.
 
+use std::collections::BTreeMap;
+
 /// Where a unit stands on the way to one of the two versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
@@ -18,14 +20,14 @@ pub enum Standing {
 
 /// The units of one workload on the way to one of the two versions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fleet<T> {
+pub struct PacedUnits<T> {
     /// Each with where it stands, in the order in which they are moved that way.
     pub units: Vec<(T, Standing)>,
     /// How many are away altogether, as they are being made.
     pub between: u32,
 }
 
-impl<T> Fleet<T> {
+impl<T> PacedUnits<T> {
     /// One of which nothing may be moved now.
     #[must_use]
     pub fn at_rest() -> Self {
@@ -33,18 +35,44 @@ impl<T> Fleet<T> {
     }
 }
 
-impl<T: Copy> Fleet<T> {
+/// A zone of units with a limit of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Zone {
+    /// Which one, counted from 0.
+    pub number: usize,
+    /// How many of it may be away at a time.
+    pub slots: u32,
+}
+
+impl<T: Copy> PacedUnits<T> {
     /// Those that go now: of the first `quota` that have the other version those that failed, and as many others as have a slot. All free
     /// slots are filled. What failed has one as long as it is not proven, be it moved or not.
     #[must_use]
     pub fn due(&self, quota: u32, slots: u32) -> Vec<T> {
+        self.due_by_zone(quota, slots, |_| None)
+    }
+
+    /// The same where others have to have a slot in their zone, too: who has none there lets those behind it pass.
+    #[must_use]
+    pub fn due_by_zone(&self, quota: u32, slots: u32, zone: impl Fn(&T) -> Option<Zone>) -> Vec<T> {
         let is = |wanted: Standing| self.units.iter().filter(move |(_, standing)| *standing == wanted);
-        let moving = is(Standing::Moving).count() + wide(self.between);
         let left = self.units.iter().filter(|(_, standing)| matches!(standing, Standing::Fresh | Standing::Failed));
         let (failed, fresh): (Vec<&(T, Standing)>, Vec<_>) =
             left.take(wide(quota)).partition(|(_, standing)| *standing == Standing::Failed);
-        let free = wide(slots).saturating_sub(moving + failed.len());
-        failed.into_iter().chain(fresh.into_iter().take(free)).map(|(unit, _)| *unit).collect()
+        let mut taken: BTreeMap<usize, u32> = BTreeMap::new();
+        for (unit, _) in is(Standing::Moving).chain(failed.iter().copied()) {
+            zone(unit).into_iter().for_each(|zone| *taken.entry(zone.number).or_default() += 1);
+        }
+        let free = wide(slots).saturating_sub(is(Standing::Moving).count() + wide(self.between) + failed.len());
+        let fits = |(unit, _): &&(T, Standing)| {
+            zone(unit).is_none_or(|zone| {
+                let taken = taken.entry(zone.number).or_default();
+                *taken += 1;
+                *taken <= zone.slots
+            })
+        };
+        let fresh = fresh.into_iter().filter(fits).take(free);
+        failed.iter().copied().chain(fresh).map(|(unit, _)| *unit).collect()
     }
 }
 
@@ -57,8 +85,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn fleet(standings: &[Standing], between: u32) -> Fleet<usize> {
-        Fleet { units: standings.iter().copied().enumerate().collect(), between }
+    fn fleet(standings: &[Standing], between: u32) -> PacedUnits<usize> {
+        PacedUnits { units: standings.iter().copied().enumerate().collect(), between }
     }
 
     fn standing() -> impl Strategy<Value = Standing> {
@@ -104,6 +132,30 @@ mod tests {
             prop_assert!(gone.len() == waiting.len() || taken >= wide(slots), "a slot is free");
         }
 
+        /// Requirement N-1: neither are more of a zone, and who waits for its zone holds up nobody else.
+        #[test]
+        fn n_1_no_more_of_a_zone_are_unproven_than_there_are_slots(
+            standings in prop::collection::vec(standing(), 0..30), zones in 1..4_usize, slots in 1..10_u32, of_zone in 1..4_u32,
+        ) {
+            let fleet = fleet(&standings, 0);
+            let zone = |unit: &usize| Zone { number: unit % zones, slots: of_zone };
+            let go = fleet.due_by_zone(u32::MAX, slots, |unit| Some(zone(unit)));
+            let unproven = |number: usize| {
+                let of = |unit: &usize| zone(unit).number == number;
+                let fresh = go.iter().filter(|unit| of(unit) && standings[**unit] == Standing::Fresh).count();
+                let is = |unit: &usize| matches!(standings[*unit], Standing::Moving | Standing::Failed);
+                (fresh, (0..standings.len()).filter(|unit| of(unit) && is(unit)).count())
+            };
+            for number in 0..zones {
+                let (fresh, before) = unproven(number);
+                prop_assert!(fresh + before <= before.max(wide(of_zone)));
+                let waits = (0..standings.len())
+                    .any(|unit| zone(&unit).number == number && standings[unit] == Standing::Fresh && !go.contains(&unit));
+                let all: usize = (0..zones).map(unproven).map(|(fresh, before)| fresh + before).sum();
+                prop_assert!(!waits || fresh + before >= wide(of_zone) || all >= wide(slots), "a slot is free");
+            }
+        }
+
         /// A fleet of which each unit is proven some time after it was moved comes to its end, and never has more than `slots` under way.
         #[test]
         fn n_1_a_fleet_is_moved_as_a_whole(size in 0..40_usize, slots in 1..10_u32, proven in prop::collection::vec(0..3_usize, 200)) {
@@ -127,6 +179,6 @@ mod tests {
         use Standing::{Confirmed, Fresh};
         assert_eq!(fleet(&[Fresh, Fresh, Confirmed], 1).due(9, 2), [0]);
         assert_eq!(fleet(&[Fresh, Fresh, Confirmed], 2).due(9, 2), [0; 0]);
-        assert_eq!(Fleet::<usize>::at_rest().due(9, 9), [0; 0]);
+        assert_eq!(PacedUnits::<usize>::at_rest().due(9, 9), [0; 0]);
     }
 }

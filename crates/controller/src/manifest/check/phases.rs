@@ -4,6 +4,7 @@ use super::Case;
 use crate::manifest::desired::{By, HeaderMatch, Router, TargetKind};
 use crate::manifest::diagnostic::{Code, Diagnostic, quoted};
 use crate::manifest::ids::{Percent, StepName};
+use crate::manifest::layer::{self, NodeSelector};
 use crate::manifest::{expand, raw};
 use std::collections::BTreeSet;
 
@@ -39,8 +40,19 @@ fn counted(case: &Case<'_>) -> Vec<Diagnostic> {
 
 /// A pace where nothing is moved unit by unit.
 fn paced(case: &Case<'_>) -> Option<Diagnostic> {
-    case.spec.rolling_update.filter(|_| case.spec.target.kind.own_router().is_none())?;
+    let rolling = case.spec.rolling_update.as_ref()?;
     let kind = case.spec.target.kind.kind();
+    if case.spec.target.kind == TargetKind::NodeConfig {
+        let i = rolling.order.iter().position(|selector| NodeSelector::of(selector).is_err())?;
+        let (what, expected) = layer::UNSELECTIVE;
+        return Some(case.error(&format!("/spec/rollingUpdate/order/{i}"), Code::Schema, what, expected));
+    }
+    if case.spec.target.kind.own_router().is_some() {
+        let field = rolling.of_nodes_alone()?;
+        let what = format!("{field} is about nodes, and the target is a {kind}");
+        let found = case.error(&format!("/spec/rollingUpdate/{field}"), Code::Conflict, what, "maxUnavailable alone");
+        return Some(found.help(format!("with the target NodeConfig there is {field}")));
+    }
     let what = format!("of a {kind} no pods are moved one after the other by a rollout");
     let found =
         case.error("/spec/rollingUpdate", Code::Conflict, what, format!("no rollingUpdate with the target {kind}"));

@@ -26,7 +26,7 @@ pub(super) fn check(case: &Case<'_>, target: &Item) -> Vec<Diagnostic> {
 
 /// Several pods away at a time, where Kubernetes makes one after the other: they would only be away for longer.
 fn one_by_one(case: &Case<'_>, target: &Item, pods: u64) -> Option<Diagnostic> {
-    let rolling = case.spec.rolling_update?;
+    let rolling = case.spec.rolling_update.as_ref()?;
     let ordered = target.object.text("/spec/podManagementPolicy") != Some("Parallel");
     let many = rolling.slots(u32::try_from(pods).unwrap_or(u32::MAX)) > 1;
     (ordered && many).then(|| {

@@ -11,7 +11,7 @@ use crate::manifest::object::{Object, section};
 use crate::record::posture::Split;
 use crate::record::state::RoleName;
 use crate::workload::live::LiveState;
-use crate::workload::pace::{Fleet, Standing};
+use crate::workload::pace::{PacedUnits, Standing};
 use crate::workload::readiness::{Available, Readiness};
 use serde_json::json;
 
@@ -84,9 +84,9 @@ fn node(pod: &Object) -> &str {
 /// The pods on the way to the version of that role, one whose template the set has: each in the order of its node, and back in the
 /// opposite one. One that is not ready becomes new last: its node may be down.
 #[must_use]
-pub fn fleet<'a>(set: &'a Object, live: &'a LiveState, toward: RoleName) -> Fleet<&'a Object> {
+pub fn fleet<'a>(set: &'a Object, live: &'a LiveState, toward: RoleName) -> PacedUnits<&'a Object> {
     if role(set) != toward || !is_seen(set) {
-        return Fleet::at_rest();
+        return PacedUnits::at_rest();
     }
     let mut all = members(set, live);
     let between = nodes(set).saturating_sub(count(all.iter()));
@@ -105,7 +105,7 @@ pub fn fleet<'a>(set: &'a Object, live: &'a LiveState, toward: RoleName) -> Flee
         (RoleName::Stable, RoleName::Candidate) if !member.is_ending() => Standing::Failed,
         _ => Standing::Confirmed,
     };
-    Fleet { units: all.iter().map(|member| (member.pod, standing(member))).collect(), between }
+    PacedUnits { units: all.iter().map(|member| (member.pod, standing(member))).collect(), between }
 }
 
 /// Whether a pod is being replaced, or has been and is not ready yet. A pod of stable's that is older than the candidate's was not ready

@@ -13,7 +13,7 @@ use crate::manifest::object::{Kind, Object, ObjectRef, items};
 use crate::record::posture::Split;
 use crate::record::state::{RoleName, Time};
 use crate::workload::live::LiveState;
-use crate::workload::pace::{Fleet, Standing};
+use crate::workload::pace::{PacedUnits, Standing, Zone};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -22,11 +22,7 @@ use contents::Contents;
 pub use contents::{NodeFiles, in_use, may_be_content};
 
 mod contents;
-
-/// The label by which zones are told apart.
-const ZONE: &str = "topology.kubernetes.io/zone";
-/// The label of nodes that run the control plane.
-const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
+mod order;
 
 /// A node on its way between two versions.
 #[derive(Debug, Clone)]
@@ -45,6 +41,8 @@ pub struct Unit<'a> {
     late: Option<Late>,
     /// How long it has still to do what it is to do next.
     left: Option<Span>,
+    /// Its zone, where zones have limits.
+    zone: Option<Zone>,
 }
 
 /// What a node has not done in time.
@@ -69,9 +67,6 @@ pub struct Sight<'a, 'c> {
     pub age: &'c dyn Fn(Time) -> Span,
 }
 
-/// How long the agent of a node may take until it begins.
-const PICKUP: Span = Span::from_secs(600);
-
 /// The nodes of a rollout, in the order in which they become new.
 #[derive(Debug, Clone)]
 pub struct Nodes<'a> {
@@ -80,6 +75,7 @@ pub struct Nodes<'a> {
     pub conflicts: Vec<String>,
     attempt: u64,
     slots: u32,
+    stalled: u32,
     proven: bool,
 }
 
@@ -117,8 +113,8 @@ impl<'a> Nodes<'a> {
             match old.content(&labels).and_then(|old| Ok((old, new.content(&labels)?))) {
                 Ok((old, new)) => {
                     let is_new = config.is_some_and(|config| carries(config, &old, &new, candidate.revision.as_str()));
-                    let mut unit = Unit { node, config, old, new, is_new, late: None, left: None };
-                    if let Some((late, left)) = unit.deadline(sight, plan.progress_deadline) {
+                    let mut unit = Unit { node, config, old, new, is_new, late: None, left: None, zone: None };
+                    if let Some((late, left)) = unit.deadline(sight, plan) {
                         unit.late = Some(late).filter(|_| left.is_zero());
                         unit.left = Some(left).filter(|left| !left.is_zero());
                     }
@@ -127,9 +123,11 @@ impl<'a> Nodes<'a> {
                 Err(why) => conflicts.push(format!("{}: {why}", node.reference().name)),
             }
         }
-        in_order(&mut units);
-        let slots = plan.rolling_update.slots(count(units.iter()));
-        Self { units, conflicts, attempt, slots, proven }
+        let rolling = &plan.rolling_update;
+        order::in_order(&mut units, rolling);
+        order::in_zones(&mut units, rolling);
+        let all = count(units.iter());
+        Self { units, conflicts, attempt, slots: rolling.slots(all), stalled: rolling.stalled(all), proven }
     }
 
     /// All of them.
@@ -167,7 +165,9 @@ impl<'a> Nodes<'a> {
     pub fn next_batch(&self, split: &Split) -> Option<BTreeSet<ObjectName>> {
         const LARGEST: usize = 100;
         let named = &split.units.batch;
-        let waits = |unit: &&Unit<'_>| unit.changes() && !unit.is_new && unit.is_ready();
+        let full = self.full_zones();
+        let has_slot = |unit: &Unit<'_>| unit.zone.is_none_or(|zone| !full.contains(&zone.number));
+        let waits = |unit: &&Unit<'_>| unit.changes() && !unit.is_new && unit.is_ready() && has_slot(unit);
         let left: Vec<&ObjectName> = self.units.iter().filter(waits).map(Unit::name).collect();
         let open = left.iter().filter(|name| named.contains(**name)).count();
         let quota =
@@ -221,7 +221,19 @@ impl<'a> Nodes<'a> {
         &'u self,
         units: impl Iterator<Item = ((&'u Unit<'a>, RoleName), Standing)>,
     ) -> Vec<(&'u Unit<'a>, RoleName)> {
-        Fleet { units: units.collect(), between: 0 }.due(u32::MAX, self.slots)
+        PacedUnits { units: units.collect(), between: 0 }.due_by_zone(u32::MAX, self.slots, |(unit, _)| unit.zone)
+    }
+
+    /// The zones of which nobody may be told now: who waits there keeps nobody else from being named.
+    fn full_zones(&self) -> BTreeSet<usize> {
+        let mut moving: BTreeMap<usize, u32> = BTreeMap::new();
+        let zones = self.units.iter().filter(|unit| unit.is_moving()).filter_map(|unit| unit.zone);
+        let is_full = |zone: &Zone| {
+            let taken = moving.entry(zone.number).or_default();
+            *taken += 1;
+            *taken >= zone.slots
+        };
+        zones.filter(is_full).map(|zone| zone.number).collect()
     }
 
     /// How many carry the candidate's version, or the first there is, and are silent: they hold up nobody, and no more of them may be made than
@@ -260,7 +272,7 @@ impl<'a> Nodes<'a> {
     /// Whether nobody is told anything, as too many have fallen silent.
     #[must_use]
     pub fn is_held(&self) -> bool {
-        self.lost() > self.slots
+        self.lost() > self.stalled
     }
 
     /// What to wait for, in words.
@@ -270,8 +282,8 @@ impl<'a> Nodes<'a> {
             self.units.iter().filter(|unit| unit.is_moving()).map(|unit| unit.name().as_str()).collect();
         let (new, most) = (count(self.carriers()), ceiling(self.size(), split));
         let lost = self.lost();
-        if lost > self.slots {
-            return format!("{lost} nodes fell silent with the new version, and {} may", self.slots);
+        if self.is_held() {
+            return format!("{lost} nodes fell silent with the new version, and {} may", self.stalled);
         }
         let first = moving.iter().take(3).copied().collect::<Vec<_>>().join(", ");
         let more = if moving.len() > 3 { format!(" and {} more", moving.len() - 3) } else { String::new() };
@@ -438,7 +450,7 @@ impl Unit<'_> {
 
     /// What a node that is ready is to do next, and how long it has still: from when the API server took what it is told, and what its agent said first, so that no other
     /// clock counts.
-    fn deadline(&self, Sight { manager, age, .. }: Sight<'_, '_>, progress: Span) -> Option<(Late, Span)> {
+    fn deadline(&self, Sight { manager, age, .. }: Sight<'_, '_>, plan: &Plan) -> Option<(Late, Span)> {
         let config = self.config.filter(|_| self.is_ready())?;
         let written = |of: &dyn Fn(&Value) -> bool| {
             let entries = items(config.at("/metadata")?, "managedFields").filter(|entry| of(entry));
@@ -446,11 +458,12 @@ impl Unit<'_> {
         };
         let is_status = |entry: &Value| entry["subresource"] == "status";
         let (since, most, late) = match self.state() {
-            Some("Started") => (written(&is_status)?, progress, Late::End),
+            Some("Started") => (written(&is_status)?, plan.progress_deadline, Late::End),
             Some("Applied" | "Failed" | "RestoreFailed") => return None,
             // Anything else is of something else, or of nothing that is known, or `Refused`: nothing was begun, and its agent tries again.
             Some(_) | None => {
-                (written(&|entry| entry["manager"] == manager && !is_status(entry))?, PICKUP, Late::Pickup)
+                let since = written(&|entry| entry["manager"] == manager && !is_status(entry))?;
+                (since, plan.rolling_update.pickup(), Late::Pickup)
             }
         };
         Some((late, Span::from_secs(most.as_secs().saturating_sub(age(since).as_secs()))))
@@ -476,22 +489,6 @@ fn carries(config: &Object, old: &NodeFiles, new: &NodeFiles, revision: &str) ->
     let digest = config.text("/spec/digest");
     let is = |content: &NodeFiles| digest == Some(content.digest.as_str());
     old.digest != new.digest && !is(old) && (is(new) || config.text("/spec/revision") == Some(revision))
-}
-
-/// Zones take turns, and within one names; what runs the control plane comes last (requirements N-28, N-29).
-fn in_order(units: &mut Vec<Unit<'_>>) {
-    let zone = |unit: &Unit<'_>| unit.node.label(ZONE).unwrap_or_default().to_owned();
-    units.sort_by_key(|unit| unit.name().clone());
-    let mut seen: BTreeMap<(bool, String), usize> = BTreeMap::new();
-    let mut keyed: Vec<((bool, usize, String), Unit<'_>)> = Vec::new();
-    for unit in units.drain(..) {
-        let last = unit.node.label(CONTROL_PLANE).is_some();
-        let turn = seen.entry((last, zone(&unit))).or_default();
-        keyed.push(((last, *turn, zone(&unit)), unit));
-        *turn += 1;
-    }
-    keyed.sort_by(|(one, _), (other, _)| one.cmp(other));
-    units.extend(keyed.into_iter().map(|(_, unit)| unit));
 }
 
 fn labels(node: &Object) -> NodeLabels {

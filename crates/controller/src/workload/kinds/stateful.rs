@@ -11,7 +11,7 @@ use crate::manifest::object::{Object, section};
 use crate::record::posture::Split;
 use crate::record::state::RoleName;
 use crate::workload::live::LiveState;
-use crate::workload::pace::{Fleet, Standing};
+use crate::workload::pace::{PacedUnits, Standing};
 use crate::workload::readiness::Readiness;
 
 /// A partition that lets no pod be new, however many are added: the highest that the API takes.
@@ -106,10 +106,10 @@ pub fn between_revisions(set: &Object) -> Option<String> {
 /// those of the candidate that it would make of the other revision: below the partition it leaves them, and one that is not ready may
 /// keep it from everything.
 #[must_use]
-pub fn fleet<'a>(set: &'a Object, live: &'a LiveState, toward: RoleName, slots: u32) -> Fleet<&'a Object> {
+pub fn fleet<'a>(set: &'a Object, live: &'a LiveState, toward: RoleName, slots: u32) -> PacedUnits<&'a Object> {
     let several = slots > 1 && at_once(set);
     if !is_seen(set) || toward == RoleName::Candidate && !several {
-        return Fleet::at_rest();
+        return PacedUnits::at_rest();
     }
     let all = members(set, live);
     let between = replicas(set).saturating_sub(count(all.iter()));
@@ -125,7 +125,7 @@ pub fn fleet<'a>(set: &'a Object, live: &'a LiveState, toward: RoleName, slots: 
             (_, true) => Standing::Confirmed,
         }
     };
-    Fleet { units: all.iter().map(|member| (member.pod, standing(member))).collect(), between }
+    PacedUnits { units: all.iter().map(|member| (member.pod, standing(member))).collect(), between }
 }
 
 /// Whether its controller makes the pods that are away at the same time. It makes one after the other where nothing is said.

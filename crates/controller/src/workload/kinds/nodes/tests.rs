@@ -3,11 +3,12 @@
     reason = "a method of a type with a lifetime is no function of all of them"
 )]
 
+use super::order::{CONTROL_PLANE, ZONE};
 use super::*;
-use crate::manifest::desired::{RollingUpdate, Router, TargetKind, UnitKind};
+use crate::manifest::desired::{Router, TargetKind, UnitKind};
 use crate::manifest::ids::Percent;
 use crate::manifest::layer::{Layer, NodeSelector};
-use crate::manifest::rolling::Amount;
+use crate::manifest::rolling::{Amount, RollingUpdate};
 use crate::record::posture::Units;
 use crate::workload::fixtures::{live, namespace, object, plan, set};
 use proptest::prelude::*;
@@ -19,7 +20,7 @@ struct Fleet {
     stable: Set,
     candidate: Set,
     split: Split,
-    slots: u32,
+    rolling: RollingUpdate,
     told: usize,
     age: Span,
 }
@@ -52,7 +53,7 @@ impl Fleet {
             stable,
             candidate,
             split: Split::stable(),
-            slots,
+            rolling: RollingUpdate { max_unavailable: Amount::Count(slots), ..RollingUpdate::default() },
             told: 0,
             age: Span::ZERO,
         };
@@ -77,7 +78,7 @@ impl Fleet {
     fn look<T>(&self, look: impl FnOnce(&Nodes<'_>) -> T) -> T {
         let mut plan = plan(Some(Router::Units(UnitKind::Node)));
         plan.target.kind = TargetKind::NodeConfig;
-        plan.rolling_update = RollingUpdate { max_unavailable: Amount::Count(self.slots) };
+        plan.rolling_update = self.rolling.clone();
         plan.nodes = Some(NodeSelector::default());
         let live = live(self.objects.values().cloned());
         let versions = NodeVersions { stable: &self.stable, candidate: &self.candidate, attempt: 7, proven: true };
@@ -189,17 +190,21 @@ proptest! {
 
     /// Requirements N-10, N-13: a version that kills nodes silently reaches as many as may be away, and as many as may be silent beside.
     #[test]
-    fn n_10_n_13_a_silent_killer_is_held(nodes in 1..30_usize, slots in 1..5_u32) {
+    fn n_10_n_13_a_silent_killer_is_held(nodes in 1..30_usize, slots in 1..5_u32, stalled in prop::option::of(1..5_u32)) {
         let mut fleet = Fleet::new(nodes, slots);
+        fleet.rolling.max_stalled = stalled.map(Amount::Count);
         fleet.split = everybody();
         for _ in 0..60 {
             fleet.name_next();
             let _ = fleet.tell();
             fleet.names(|unit| unit.is_moving()).iter().for_each(|name| fleet.ready(name, false));
         }
-        let most = usize::try_from(2 * slots).unwrap();
+        let stalled = stalled.unwrap_or(slots);
+        // Rounds of so many until more are silent than may.
+        let most = usize::try_from(slots * (stalled / slots + 1)).unwrap();
+        prop_assert!(most <= usize::try_from(slots + stalled).unwrap());
         prop_assert_eq!(fleet.has(RoleName::Candidate), nodes.min(most));
-        prop_assert_eq!(fleet.look(|nodes| nodes.is_held()), nodes > usize::try_from(slots).unwrap());
+        prop_assert_eq!(fleet.look(|nodes| nodes.is_held()), nodes.min(most) > usize::try_from(stalled).unwrap());
     }
 }
 
@@ -314,6 +319,63 @@ fn n_28_n_29_zones_take_turns_and_the_control_plane_is_last() {
 }
 
 #[test]
+fn n_28_those_that_are_named_first_go_first_be_it_the_control_plane() {
+    let mut fleet = Fleet::new(0, 1);
+    fleet.rolling.order = ["canary", "control"]
+        .iter()
+        .map(|role| serde_json::from_value(json!({"matchLabels": {"role": role}})).unwrap())
+        .collect();
+    for (name, role, control) in
+        [("a", "", false), ("b", "control", true), ("c", "", true), ("d", "canary", false), ("e", "control", false)]
+    {
+        let mut labels = json!({"role": role});
+        if control {
+            labels[CONTROL_PLANE] = "".into();
+        }
+        fleet.join(name, labels);
+    }
+    assert_eq!(fleet.names(|_| true), ["d", "b", "e", "a", "c"]);
+}
+
+/// Requirement N-1: in each zone no more than its own limit, and a zone that takes its time holds up no other.
+#[test]
+fn n_1_zones_have_limits_of_their_own() {
+    let mut fleet = Fleet::new(0, 4);
+    for (name, zone) in [("a1", "a"), ("a2", "a"), ("a3", "a"), ("b1", "b"), ("b2", "b"), ("b3", "b"), ("c1", "c")] {
+        fleet.join(name, json!({"rack": zone}));
+    }
+    let topology = json!({"key": "rack", "maxUnavailable": "34%"});
+    fleet.rolling.topology = Some(serde_json::from_value(topology).unwrap());
+    while fleet.tell() > 0 {
+        assert!(fleet.names(|unit| unit.is_moving()).len() <= 3);
+        fleet.all_say("Applied");
+    }
+    fleet.split = everybody();
+    fleet.name_next();
+    assert_eq!(
+        (fleet.tell(), fleet.names(|unit| unit.is_moving())),
+        (3, vec!["a1".to_owned(), "b1".to_owned(), "c1".to_owned()])
+    );
+    for (said, next) in [("b1", "b2"), ("b2", "b3")] {
+        fleet.say(said, "Applied");
+        fleet.name_next();
+        assert_eq!(
+            (fleet.tell(), fleet.names(|unit| unit.is_moving() && unit.name().as_str() == next)),
+            (1, vec![next.to_owned()])
+        );
+    }
+    // a1 takes its time: nobody else of its zone was told.
+    assert_eq!(fleet.names(|unit| !unit.is_new()), ["a2", "a3"]);
+    fleet.all_say("Applied");
+    for _ in 0..2 {
+        fleet.name_next();
+        assert_eq!(fleet.tell(), 1);
+        fleet.all_say("Applied");
+    }
+    assert!(fleet.look(|nodes| nodes.is_settled(&fleet.split)));
+}
+
+#[test]
 fn n_31_one_that_cannot_go_back_holds_up_nobody() {
     let mut fleet = Fleet::new(3, 1);
     fleet.split = everybody();
@@ -371,7 +433,7 @@ fn n_9_n_10_who_does_not_begin_is_stalled_and_who_comes_to_no_end_has_failed() {
     fleet.age = Span::from_secs(599);
     assert_eq!((fleet.tell(), fleet.look(|nodes| nodes.lost())), (0, 0));
     // Its slot is free, and it is one of those that may be silent.
-    fleet.age = PICKUP;
+    fleet.age = Span::from_secs(600);
     fleet.name_next();
     assert_eq!((fleet.tell(), fleet.look(|nodes| nodes.lost()), fleet.look(|nodes| nodes.failed())), (1, 2, None));
     assert!(fleet.look(|nodes| nodes.is_held()));

@@ -1,0 +1,50 @@
+//! In which order nodes become new, and in which zone each is.
+
+use super::{Unit, labels};
+use crate::manifest::layer::NodeSelector;
+use crate::manifest::rolling::{RollingUpdate, Topology};
+use crate::workload::pace::Zone;
+use std::collections::BTreeMap;
+
+/// The label by which zones are told apart.
+pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
+/// The label of nodes that run the control plane.
+pub(super) const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
+
+/// Those first that the rollout names first; of others zones take turns, and within one names; what runs the control plane comes last unless it is
+/// named (requirements N-28, N-29).
+pub(super) fn in_order(units: &mut Vec<Unit<'_>>, rolling: &RollingUpdate) {
+    let key = rolling.topology.as_ref().map_or(ZONE, |topology| &topology.key);
+    let first: Vec<NodeSelector> = rolling.order.iter().filter_map(|raw| NodeSelector::of(raw).ok()).collect();
+    units.sort_by_key(|unit| unit.name().clone());
+    let mut seen: BTreeMap<(usize, String), usize> = BTreeMap::new();
+    let mut keyed: Vec<((usize, usize, String), Unit<'_>)> = Vec::new();
+    for unit in units.drain(..) {
+        let labels = labels(unit.node);
+        let zone = labels.get(key).cloned().unwrap_or_default();
+        let last = first.len() + usize::from(labels.contains_key(CONTROL_PLANE));
+        let rank = first.iter().position(|first| first.selects(&labels)).unwrap_or(last);
+        let turn = seen.entry((rank, zone.clone())).or_default();
+        keyed.push(((rank, *turn, zone), unit));
+        *turn += 1;
+    }
+    keyed.sort_by(|(one, _), (other, _)| one.cmp(other));
+    units.extend(keyed.into_iter().map(|(_, unit)| unit));
+}
+
+/// Says of each in which zone it is, where zones have limits.
+pub(super) fn in_zones(units: &mut [Unit<'_>], rolling: &RollingUpdate) {
+    let Some(Topology { key, max_unavailable }) = &rolling.topology else { return };
+    let mut zones: BTreeMap<&str, u32> = BTreeMap::new();
+    for unit in &*units {
+        *zones.entry(unit.node.label(key).unwrap_or_default()).or_default() += 1;
+    }
+    let zones: BTreeMap<&str, Zone> = zones
+        .into_iter()
+        .enumerate()
+        .map(|(number, (zone, all))| (zone, Zone { number, slots: max_unavailable.of(all) }))
+        .collect();
+    for unit in units {
+        unit.zone = zones.get(unit.node.label(key).unwrap_or_default()).copied();
+    }
+}
