@@ -6,6 +6,7 @@ use super::decide::{AbortArgs, AdoptArgs, ApproveArgs, DecisionArgs, DeleteArgs,
 use super::demo::DemoArgs;
 use super::diff::DiffArgs;
 use super::doctor::DoctorArgs;
+use super::fleet::FleetArgs;
 use super::import::ImportArgs;
 use super::init::InitArgs;
 use super::man::ManArgs;
@@ -41,6 +42,7 @@ const HELP: &str = "\
 Look:
   status       Show where each rollout stands
   why          Say all that one rollout waits on
+  fleet        Show where each rollout stands in all clusters
   diff         Compare the promoted manifests of a rollout with the wanted ones
 
 Decide (each writes one file to the decisions branch):
@@ -187,6 +189,7 @@ pub(super) enum Command {
     Diff(DiffArgs),
     Status(StatusArgs),
     Why(WhyArgs),
+    Fleet(FleetArgs),
     Approve(ApproveArgs),
     /// Say no to what a run asks for
     #[command(

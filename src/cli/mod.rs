@@ -14,6 +14,7 @@ mod demo;
 mod diff;
 mod doctor;
 mod failure;
+mod fleet;
 pub mod import;
 pub mod init;
 mod live;
@@ -104,6 +105,7 @@ async fn dispatch(cli: Cli, screen: &Screen) -> Result<Exit, Failure> {
         Command::Diff(args) => diff::command(args, screen).await,
         Command::Status(args) => status::command(args, screen).await,
         Command::Why(args) => why::command(args, screen).await,
+        Command::Fleet(args) => fleet::command(args, screen).await,
         Command::Approve(args) => decide::command(args.into(), screen).await,
         Command::Deny(args) => decide::command(decide::Asked::new(decide::Verb::Deny, args), screen).await,
         Command::Skip(args) => decide::command(args.into(), screen).await,

@@ -12,7 +12,8 @@ use crate::git::{
 use crate::manifest::desired::{Set, Target};
 use crate::manifest::diagnostic::Diagnostic;
 use crate::manifest::files::{Entry, Files, Had, RepoPath};
-use crate::manifest::ids::{CommitId, InstanceName, RolloutId, SetId};
+use crate::manifest::fleet::Fleet;
+use crate::manifest::ids::{ClusterName, CommitId, InstanceName, RolloutId, SetId};
 use crate::manifest::installation::Caps;
 use crate::manifest::load::{self, Emptiness, Loaded, Rejected};
 use crate::manifest::set::{self, SetFiles};
@@ -24,7 +25,7 @@ use crate::record::state::RolloutState;
 use crate::record::store;
 use crate::report::view::{Record, Records};
 use anyhow::Context;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// What all our branches begin with.
@@ -41,6 +42,16 @@ pub(super) struct Repository {
     copy: WorkingCopy,
     tips: BTreeMap<RefName, CommitId>,
     _cache: Cache,
+}
+
+/// What a branch says of clusters and waves.
+pub(super) enum Declared {
+    /// These, and on which of them each rollout without errors runs.
+    Fleet(Fleet, BTreeMap<RolloutId, BTreeSet<ClusterName>>),
+    /// It has none.
+    Nothing,
+    /// Why that cannot be told.
+    Unreadable(String),
 }
 
 /// What a command needs of the remote.
@@ -79,6 +90,21 @@ impl Repository {
 
     /// The same, whether or not an instance that is named has a record.
     pub(super) async fn reach(dir: &Path, args: &RepositoryArgs, access: Access) -> Result<Self, Failure> {
+        Self::connect(dir, args, access, choose).await
+    }
+
+    /// The same for all instances alike.
+    pub(super) async fn of_fleet(dir: &Path, args: &RepositoryArgs) -> Result<Self, Failure> {
+        Self::connect(dir, args, Access::Read, |_, tips, url| instances(tips).next().ok_or_else(|| no_state(url, None)))
+            .await
+    }
+
+    async fn connect(
+        dir: &Path,
+        args: &RepositoryArgs,
+        access: Access,
+        choose: impl Fn(Option<&str>, &BTreeMap<RefName, CommitId>, &str) -> Result<InstanceName, Failure>,
+    ) -> Result<Self, Failure> {
         let address = Address::find(dir, args)?;
         let cache = Cache::of(address.clone.as_deref()).context("cannot make a directory for the Git cache")?;
         let mut config = RemoteConfig::new(address.url.clone());
@@ -130,8 +156,12 @@ impl Repository {
 
     /// The tip of the state branch, with all that lies behind it in the cache.
     pub(super) async fn fetch_state(&self) -> Result<CommitId, Failure> {
-        let tip = self.state_tip()?.clone();
-        let branch = named(&branch::state_branch(&self.instance))?;
+        self.fetch_state_of(&self.instance).await
+    }
+
+    async fn fetch_state_of(&self, instance: &InstanceName) -> Result<CommitId, Failure> {
+        let branch = named(&branch::state_branch(instance))?;
+        let tip = self.tips.get(&branch).cloned().ok_or_else(|| no_state(&self.url, Some(instance)))?;
         self.store.fetch(&BTreeMap::from([(branch, tip.clone())])).await?;
         Ok(tip)
     }
@@ -189,7 +219,12 @@ impl Repository {
 
     /// All records. Pinned sets are not read, so the cost grows with the number of rollouts alone.
     pub(super) async fn records(&self) -> Result<Records, Failure> {
-        let tip = self.fetch_state().await?;
+        self.records_of(&self.instance).await
+    }
+
+    /// The same of another instance.
+    pub(super) async fn records_of(&self, instance: &InstanceName) -> Result<Records, Failure> {
+        let tip = self.fetch_state_of(instance).await?;
         let root: RepoPath = "rollouts".parse().map_err(anyhow::Error::new)?;
         let mut records = Records::new();
         for dir in self.store.directories(&tip, &root, 2).await?.into_keys() {
@@ -230,6 +265,23 @@ impl Repository {
         let declared = self.store.declared(&tip, &Sought::default(), None).await;
         let files = declared.map(|declared| declared.map(|declared| declared.files).unwrap_or_default());
         Ok(Some(files.map(|files| load::load(&files, &Caps::unknown())).map_err(|error| error.to_string())))
+    }
+
+    /// The clusters and waves that `branch` declares, and on which of them each rollout runs.
+    pub(super) async fn fleet(&self, branch: &str) -> Result<Declared, Failure> {
+        let loaded = match self.declared(branch).await? {
+            None => return Ok(Declared::Nothing),
+            Some(Err(why)) => return Ok(Declared::Unreadable(why)),
+            Some(Ok(loaded)) => loaded,
+        };
+        Ok(match loaded.fleet {
+            Ok(None) => Declared::Nothing,
+            Err(found) => Declared::Unreadable(found.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")),
+            Ok(Some(fleet)) => {
+                let whole = loaded.rollouts.into_iter().filter_map(|(id, rollout)| Some((id, rollout.ok()?.clusters)));
+                Declared::Fleet(fleet, whole.collect())
+            }
+        })
     }
 
     /// Whether it is certain that `branch` declares no rollout, not even one with errors.
@@ -350,11 +402,13 @@ async fn look_up(store: &Store, instance: Option<&str>) -> Result<BTreeMap<RefNa
     }
 }
 
+/// The instances that have a record.
+fn instances(tips: &BTreeMap<RefName, CommitId>) -> impl Iterator<Item = InstanceName> {
+    tips.keys().filter_map(|name| name.short().strip_prefix("tidegate/")?.strip_suffix("/state")?.parse().ok())
+}
+
 fn choose(asked: Option<&str>, tips: &BTreeMap<RefName, CommitId>, url: &str) -> Result<InstanceName, Failure> {
-    let names: Vec<InstanceName> = tips
-        .keys()
-        .filter_map(|name| name.short().strip_prefix("tidegate/")?.strip_suffix("/state")?.parse().ok())
-        .collect();
+    let names: Vec<InstanceName> = instances(tips).collect();
     match (asked, &names[..]) {
         (Some(asked), _) => {
             let asked: InstanceName = asked.parse().map_err(|error| Failure::usage(format!("{error}")))?;

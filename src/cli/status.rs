@@ -127,7 +127,10 @@ async fn nothing_begun(repository: &Repository, main: &str) -> Result<StatusView
 }
 
 /// The rollouts that a person means: one, or those of a namespace.
-fn choose<'a>(which: &str, ids: impl Iterator<Item = &'a RolloutId> + Clone) -> Result<Vec<RolloutId>, Failure> {
+pub(super) fn choose<'a>(
+    which: &str,
+    ids: impl Iterator<Item = &'a RolloutId> + Clone,
+) -> Result<Vec<RolloutId>, Failure> {
     if let Ok(namespace) = which.parse::<Namespace>() {
         let found: Vec<RolloutId> = ids.clone().filter(|id| id.namespace == namespace).cloned().collect();
         if !found.is_empty() {

@@ -14,7 +14,7 @@ use crate::manifest::files::{Entry, Files, RepoPath, is_manifest};
 use crate::manifest::gathered::{Extent, Most, left_out};
 use crate::manifest::installation::Caps;
 use crate::manifest::load::{self, Loaded};
-use crate::manifest::{oid, policy, yaml};
+use crate::manifest::{fleet, oid, policy, yaml};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -210,7 +210,7 @@ fn unread(why: String) -> Entry {
 fn walk(dir: &Path, tenants: &BTreeSet<RepoPath>) -> Result<Files, Unreadable> {
     let is_read = |path: &RepoPath| {
         let is_tenants = tenants.is_empty() || tenants.iter().any(|tenant| path.is_within(tenant));
-        is_tenants || path.as_str() == policy::FILE || load::is_rollout_file(path)
+        is_tenants || [policy::FILE, fleet::FILE].contains(&path.as_str()) || load::is_rollout_file(path)
     };
     let (mut files, mut open) = (Files::new(), vec![(dir.to_owned(), None::<RepoPath>)]);
     while let Some((dir, base)) = open.pop() {

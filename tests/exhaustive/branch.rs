@@ -104,6 +104,7 @@ fn read(files: BTreeMap<RepoPath, Vec<u8>>, all: &BTreeMap<SetId, (usize, Arc<Se
         main: Arc::new(Wanted::unreadable(String::new())),
         records: LoadedRecords::Read(Arc::new(record.into_iter().collect())),
         decisions: Arc::default(),
+        peers: Arc::default(),
         requests: Arc::default(),
     };
     let run = recorded.and_then(|state| state.run.as_ref()).map(|run| (run.id.clone(), all[&run.to].0));

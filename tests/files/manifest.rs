@@ -4,6 +4,7 @@ mod amount;
 mod daemon;
 mod field;
 mod fields;
+mod fleet;
 mod jobs;
 mod layouts;
 mod lists;

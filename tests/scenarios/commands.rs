@@ -69,6 +69,7 @@ const COMMANDS: &str = "
                                commit without a past; puts it right; merges its past to what lies there, which stays
   state forgets|remembers APP  someone removes its record from the state branch by a commit, and brings it again
   state forged APP STEP        someone lets the record say that a step was approved
+  cluster NAME has|lags|fails APP   what the instance of another cluster records of the version that is under way here
   state newer|older APP        a newer version has written its record, with a phase that we do not know; or not
   host github|gitlab [app]     pull requests are shown there by controllers that start from now on; as a GitHub App
   host away|back, host fails CODE|half|endless|unmodified [once] [PART]   with all that has this in its address
@@ -235,6 +236,7 @@ async fn people(world: &mut World, words: &[&str]) -> Result<Known, String> {
         ["state", "restored"] => world.ana.restore().await?,
         ["state", "forged", app, step] => world.ana.forge(&id(app)?, step).await?,
         ["state", word @ ("newer" | "older"), app] => world.ana.renew(&id(app)?, word == "newer").await?,
+        ["cluster", cluster, what, app] => world.ana.elsewhere(cluster, &id(app)?, what).await?,
         ["state", "forgets", app] => world.ana.forget(&id(app)?).await?,
         ["state", "remembers", app] => world.ana.remember(&id(app)?).await?,
         ["skip", "all", app] => decide(world, "skip all", app, None).await?,

@@ -25,7 +25,7 @@ impl Main {
     }
 
     fn path(name: &str) -> RepoPath {
-        let dir = if name == "tidegate.yaml" { "" } else { "shop/" };
+        let dir = if ["tidegate.yaml", "fleet.yaml"].contains(&name) { "" } else { "shop/" };
         format!("{dir}{name}").parse().unwrap()
     }
 

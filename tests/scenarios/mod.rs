@@ -338,6 +338,7 @@ scenarios! {
     versioned_under_the_same_name
     way_back_is_blocked
     way_back_is_frozen
+    waves
     webhook_before_a_step
     webhook_holds
     webhook_says_bad

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use tidegate::git::{
     CommitDraft, CommitSigning, Edit, GitError, Logged, Person, Pushed, RefName, RemoteConfig, RemoteUrl, Sealed, Store,
 };
-use tidegate::manifest::files::{Files, RepoPath};
-use tidegate::manifest::ids::{CommitId, RolloutId};
+use tidegate::manifest::files::{Entry, Files, RepoPath};
+use tidegate::manifest::ids::{CommitId, RolloutId, RunId};
 use tidegate::reconcile::clock::Clock;
-use tidegate::record::state::RolloutState;
+use tidegate::record::state::{Outcome, Phase, Refused, Rest, RolloutState, Serving};
 use tidegate::record::store;
 use tidegate::sign::SigningKey;
 
@@ -220,6 +220,49 @@ impl Ana {
     pub(crate) async fn forge(&self, rollout: &RolloutId, step: &str) -> Result<(), String> {
         let route = "\n  route: phases\n";
         self.rewrite(rollout, route, &format!("{route}  approved: [{step}]\n")).await
+    }
+
+    /// What the instance of another cluster records of the version that is under way here, else of the promoted one.
+    pub(crate) async fn elsewhere(&self, cluster: &str, rollout: &RolloutId, what: &str) -> Result<(), String> {
+        let mut state = self.record(rollout).await.ok_or_else(|| format!("there is no record of {rollout}"))?;
+        let theirs = branch(&format!("tidegate/{cluster}/state"));
+        let path = store::paths(rollout).state;
+        let known = self.files(&theirs).await;
+        let known = known.get(&path).map(|entry| {
+            let Entry::File { bytes, .. } = entry else { panic!("{entry:?}") };
+            store::parse_state(rollout, bytes).unwrap()
+        });
+        let run = state.run.take();
+        let brings = run.as_ref().map_or_else(|| state.promoted.clone().unwrap().revision, |run| run.revision.clone());
+        let since = self.clock.now();
+        state.writer.instance = cluster.parse().unwrap();
+        state.writer.cluster = cluster.parse().unwrap();
+        state.writer.cluster_uid = format!("uid-of-{cluster}");
+        state.seq = known.as_ref().map_or(1, |known| known.seq + 1);
+        state.conditions.clear();
+        match what {
+            "has" => {
+                state.promoted.as_mut().unwrap().revision = brings;
+                state.phase = Phase::Steady { how: Rest::Succeeded, since };
+            }
+            "lags" => state.phase = Phase::Steady { how: Rest::Succeeded, since },
+            "fails" => {
+                let run = run.map_or_else(RunId::zero, |run| run.id);
+                let why = "a check failed there".to_owned();
+                state.refused.push(Refused {
+                    revision: brings,
+                    run,
+                    outcome: Outcome::Failed,
+                    why: why.clone(),
+                    at: since,
+                });
+                state.phase = Phase::Failed { why, since, standing: Serving::Stable };
+            }
+            _ => return Err(format!("no cluster {what} a version")),
+        }
+        let text = store::print_state(&state);
+        self.commit(&theirs, [(path, Edit::Write(text.as_bytes().into()))].into(), "Go on").await;
+        Ok(())
     }
 
     /// Lets the record be one that a newer version wrote, or what it was before that.

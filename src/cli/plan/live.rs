@@ -133,7 +133,7 @@ impl Scene<'_> {
         if let Some(state) = state {
             return state.writer.clone();
         }
-        let cluster = rollout.map(|rollout| rollout.cluster.clone());
+        let cluster = rollout.and_then(|rollout| rollout.clusters.first().cloned());
         Writer {
             instance: self.repository.instance.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -211,6 +211,8 @@ fn rules(policy: Option<&Policy>) -> PolicyView {
     PolicyView {
         windows: windows.collect(),
         freezes: freezes.collect(),
+        // What other clusters have is for the controller to read.
+        waves: None,
         tenant: None,
         max_deletions: policy.limits.max_deletions as usize,
         may_start: MayStart::Yes,

@@ -10,5 +10,6 @@ pub mod floor;
 pub mod guard;
 pub mod proof;
 pub mod schedule;
+pub mod wave;
 
 pub use brake::BrakeWord;

@@ -4,6 +4,7 @@
 use super::remote::RemoteLimits;
 use super::{GitError, Store, tree};
 use crate::manifest::files::{Entry, Files, RepoPath, is_manifest};
+use crate::manifest::fleet;
 use crate::manifest::gathered::{Extent, Most, left_out};
 use crate::manifest::ids::{CommitId, RolloutId};
 use crate::manifest::load;
@@ -91,13 +92,17 @@ pub(super) fn read(
     // Of those in the directories only what is above them can keep them from being seen.
     let unlisted = |(path, found): &(RepoPath, Place)| is_outside(path) || found.is_err();
     let beside: Vec<(RepoPath, Place)> = sought.files.iter().map(placed).filter(unlisted).collect();
-    let ids = Ids::of(root, tree::entry(root, &policy_path())?.as_ref(), sought, [&places, &beside]);
+    let fleet = place(repository, root, &fleet_path())?;
+    let ours = [tree::entry(root, &policy_path())?, fleet.clone()];
+    let ids = Ids::of(root, &ours, sought, [&places, &beside]);
     if known.is_some_and(|known| known.id == ids.whole || (!ids.needs_whole && known.id == ids.parts)) {
         return Ok(None);
     }
     let before = known.map(|known| known.sizes.clone()).unwrap_or_default();
     let (mut files, sizes) = of_tenants(repository, places, before, limits)?;
     files.extend(policy.map(|policy| (policy_path(), policy)));
+    let fleet = fleet.map(|found| tree::read_one(repository, &found, &fleet_path(), limits)).transpose()?.flatten();
+    files.extend(fleet.map(|fleet| (fleet_path(), fleet)));
     let mut left = limits.tenant_bytes;
     add_all(repository, &mut files, beside, &mut left, limits)?;
     let mut unseen = None;
@@ -126,9 +131,10 @@ struct Ids {
 }
 
 impl Ids {
-    fn of(root: &Tree<'_>, policy: Option<&TreeEntry<'_>>, sought: &Sought, places: [&[(RepoPath, Place)]; 2]) -> Self {
+    fn of(root: &Tree<'_>, ours: &[Option<TreeEntry<'_>>], sought: &Sought, places: [&[(RepoPath, Place)]; 2]) -> Self {
         let told = |found: &TreeEntry<'_>| (found.id(), found.filemode_raw());
-        let (mut parts, mut needs_whole) = (format!("{:?} {:?}", policy.map(told), sought.rollouts), false);
+        let ours: Vec<_> = ours.iter().map(|found| found.as_ref().map(told)).collect();
+        let (mut parts, mut needs_whole) = (format!("{ours:?} {:?}", sought.rollouts), false);
         for (path, found) in places.into_iter().flatten() {
             needs_whole |= found.is_err();
             parts.push_str(&format!(" {path} {:?}", found.as_ref().map(|found| found.as_ref().map(told)).ok()));
@@ -206,6 +212,10 @@ fn add_all(
 
 fn policy_path() -> RepoPath {
     policy::FILE.parse().expect("the name of the policy's file is a path")
+}
+
+fn fleet_path() -> RepoPath {
+    fleet::FILE.parse().expect("the name of the fleet's file is a path")
 }
 
 /// The policy of a tree, and the directories that it gives to tenants.

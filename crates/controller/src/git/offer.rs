@@ -7,6 +7,7 @@ use super::history::boundary;
 use super::repo::Remote;
 use super::{GitError, RefName, RemoteConfig, RemoteLimits, Sought, Store, declared, oid, tree};
 use crate::manifest::files::{Files, RepoPath};
+use crate::manifest::fleet;
 use crate::manifest::ids::{BlobId, CommitId};
 use crate::manifest::policy;
 use git2::build::TreeUpdateBuilder;
@@ -213,7 +214,9 @@ fn narrowed<'r>(
     limits: &RemoteLimits,
 ) -> Result<[Tree<'r>; 3], GitError> {
     let mut paths = sought.files.clone();
-    paths.insert(policy::FILE.parse().expect("the name of the policy's file is a path"));
+    for name in [policy::FILE, fleet::FILE] {
+        paths.insert(name.parse().expect("the name of a file of operations is a path"));
+    }
     for tree in &trees {
         paths.extend(declared::policy_of(repository, tree, limits)?.1);
     }

@@ -31,8 +31,8 @@ pub struct Rollout {
     pub path: RepoPath,
     /// The content of that file.
     pub blob: BlobId,
-    /// The cluster that it runs on.
-    pub cluster: ClusterName,
+    /// The clusters that it runs on. Several are in the fleet.
+    pub clusters: BTreeSet<ClusterName>,
     /// How a run of it goes.
     pub plan: Plan,
     /// For how long after its promotion a set can be gone back to without phases.

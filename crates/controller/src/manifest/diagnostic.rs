@@ -33,6 +33,8 @@ codes! {
     SymlinkIgnored,
     /// Nodes that operations does not let a tenant configure.
     NodeNotAllowed,
+    /// Clusters or waves that do not go together.
+    FleetInvalid,
     /// Two paths that differ in case only.
     AmbiguousPath,
     /// A file or directory that is not there, or a directory without manifests.

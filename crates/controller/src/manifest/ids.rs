@@ -132,6 +132,10 @@ id!(
     ScheduleName, "schedule name", "lower-case letters, digits and '-', at most 63 characters", LABEL, |t| dns_label(t, 63)
 );
 id!(
+    /// The name of a wave of a fleet.
+    WaveName, "wave name", "lower-case letters, digits and '-', at most 63 characters", LABEL, |t| dns_label(t, 63)
+);
+id!(
     /// The name of a step: a phase of the manifest, or one of [`StepName::RESERVED`].
     StepName, "step name", "lower-case letters, digits and '-', at most 40 characters", LABEL, |t| dns_label(t, StepName::LONGEST)
 );

@@ -5,6 +5,7 @@
 
 mod claim;
 mod conflict;
+mod fleet;
 mod hostnames;
 mod kinds;
 mod misnamed;
@@ -18,6 +19,7 @@ use super::diagnostic::{Code, Diagnostic, MOST};
 use super::duration::Span;
 use super::expand;
 use super::files::{Entry, Files, RepoPath};
+use super::fleet::Fleet;
 use super::ids::{BlobId, ClusterName, Namespace, RolloutId, TenantName};
 use super::installation::Caps;
 use super::job::{self, Jobs};
@@ -40,6 +42,8 @@ pub(super) use router::router;
 pub struct Loaded {
     /// The policy. Without one no rollout is permitted anything.
     pub policy: Result<Policy, Vec<Diagnostic>>,
+    /// The clusters and waves; none where there is one cluster for each tenant.
+    pub fleet: Result<Option<Fleet>, Vec<Diagnostic>>,
     /// Every rollout that could be told by its name.
     pub rollouts: BTreeMap<RolloutId, Result<Rollout, Rejected>>,
     /// What is wrong with files that are rollouts of no name, or of a name that is not theirs.
@@ -86,8 +90,13 @@ impl Loaded {
     pub fn errors(&self) -> Vec<&Diagnostic> {
         let rejected = self.rollouts.values().filter_map(|r| r.as_ref().err()).flat_map(|r| &r.diagnostics);
         let policy = self.policy.as_ref().err().into_iter().flatten();
-        let mut all: Vec<&Diagnostic> =
-            rejected.filter(|d| d.code != Code::PolicyInvalid).chain(policy).chain(&self.unnamed).collect();
+        let fleet = self.fleet.as_ref().err().into_iter().flatten();
+        let mut all: Vec<&Diagnostic> = rejected
+            .filter(|d| d.code != Code::PolicyInvalid)
+            .chain(policy)
+            .chain(&self.unnamed)
+            .chain(fleet)
+            .collect();
         all.sort();
         all.dedup();
         all
@@ -121,17 +130,18 @@ pub fn declared(files: &Files) -> BTreeSet<RolloutId> {
 /// Reads everything.
 #[must_use]
 pub fn load(files: &Files, caps: &Caps) -> Loaded {
-    let policy = read_policy(files, caps);
-    let mut loaded = Loaded { policy, rollouts: BTreeMap::new(), unnamed: Vec::new(), warnings: Vec::new() };
+    let (policy, fleet) = (read_policy(files, caps), fleet::read(files));
+    let mut loaded = Loaded { policy, fleet, rollouts: BTreeMap::new(), unnamed: Vec::new(), warnings: Vec::new() };
     let mut judged = Vec::new();
     let mut rooms: BTreeMap<Option<&TenantName>, Room> = BTreeMap::new();
     let policy = loaded.policy.as_ref().ok();
+    let fleet = loaded.fleet.as_ref();
     for (path, entry) in files.iter().filter(|(path, _)| is_rollout_file(path)) {
         match entry {
             Entry::File { blob, bytes } => {
                 let tenant = policy.and_then(|policy| policy.tenant_of(path)).map(|(name, _)| name);
                 let room = rooms.entry(tenant).or_default();
-                match Judged::new(files, policy, caps, Draft::read(path, blob, bytes), room) {
+                match Judged::new(files, (policy, fleet), caps, Draft::read(path, blob, bytes), room) {
                     Ok((rollout, warnings)) => {
                         loaded.warnings.extend(warnings);
                         judged.push(rollout);
@@ -213,7 +223,7 @@ struct Judged {
     path: RepoPath,
     /// Whether its directory may declare it at all; if not, it takes part in no conflict.
     permitted: bool,
-    cluster: Option<ClusterName>,
+    clusters: BTreeSet<ClusterName>,
     /// Its objects, as far as others may want the same: of all that were read no more is kept until all rollouts were.
     items: BTreeMap<ObjectRef, Claim>,
     target: Option<ObjectRef>,
@@ -229,7 +239,7 @@ impl Judged {
     /// `Err` if the file tells no name.
     fn new(
         files: &Files,
-        policy: Option<&Policy>,
+        (policy, fleet): (Option<&Policy>, Result<&Option<Fleet>, &Vec<Diagnostic>>),
         caps: &Caps,
         draft: Draft,
         room: &mut Room,
@@ -238,10 +248,12 @@ impl Judged {
             return Err(room.told(draft.raw.err().unwrap_or_default()));
         };
         let mut errors = permission(&draft, &id, policy, caps);
+        let clusters = fleet::clusters(&draft, policy);
+        errors.extend(fleet::unordered(&draft, &clusters, fleet));
         let mut judged = Self {
             path: draft.path.clone(),
             permitted: errors.is_empty(),
-            cluster: policy.and_then(|policy| policy.tenant_of(&draft.path)).map(|(_, tenant)| tenant.cluster.clone()),
+            clusters,
             items: BTreeMap::new(),
             target: None,
             route: None,
@@ -365,7 +377,7 @@ impl Judged {
             id: self.id.clone(),
             path: draft.path.clone(),
             blob: draft.blob.clone(),
-            cluster: self.cluster.clone()?,
+            clusters: Some(self.clusters.clone()).filter(|clusters| !clusters.is_empty())?,
             plan: plan(&raw.spec, jobs, nodes)?,
             rollback_window: raw.spec.rollback.window,
             suspend: if raw.spec.suspend { Suspend::Yes } else { Suspend::No },

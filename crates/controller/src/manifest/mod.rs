@@ -18,6 +18,7 @@ pub mod diagnostic;
 pub mod duration;
 mod expand;
 pub mod files;
+pub mod fleet;
 pub mod gathered;
 pub mod gloo;
 pub mod hex;

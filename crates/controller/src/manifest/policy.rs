@@ -41,8 +41,8 @@ pub struct Tenant {
     pub path: RepoPath,
     /// The namespaces that its rollouts may use.
     pub namespaces: BTreeSet<Namespace>,
-    /// The cluster that its rollouts run on.
-    pub cluster: ClusterName,
+    /// The clusters that its rollouts run on: one, or several of the fleet.
+    pub clusters: BTreeSet<ClusterName>,
     /// The hosts that its rollouts may take for themselves; no other tenant has one of them.
     pub hosts: BTreeSet<Hostname>,
     /// The kinds that its sets may hold.
@@ -174,10 +174,10 @@ pub fn parse_under(path: &RepoPath, bytes: &[u8], teams: &Teams) -> Result<Polic
     let tenant = |tenant: raw::Tenant| {
         let raw::Tenant { path, namespaces, clusters, hosts, kinds, nodes, approvers, approvals, trust, floors, allow } =
             tenant;
-        clusters.into_iter().next().map(|cluster| Tenant {
+        Tenant {
             path,
             namespaces,
-            cluster,
+            clusters,
             hosts,
             kinds,
             nodes: nodes.as_ref().and_then(|nodes| NodeSelector::of(nodes).ok()),
@@ -186,14 +186,14 @@ pub fn parse_under(path: &RepoPath, bytes: &[u8], teams: &Teams) -> Result<Polic
             trust,
             floors,
             allow,
-        })
+        }
     };
     let freeze = |raw::Freeze { cron, duration, zone, tenants }: raw::Freeze| {
         Some(Freeze { schedule: schedule(raw::Schedule { cron, duration, zone })?, tenants })
     };
-    // The schema has checked that each tenant has its cluster and each schedule its zone: nothing is left out here.
+    // The schema has checked that each schedule has its zone: nothing is left out here.
     Ok(Policy {
-        tenants: tenants.into_iter().filter_map(|(name, t)| Some((name, tenant(t)?))).collect(),
+        tenants: tenants.into_iter().map(|(name, t)| (name, tenant(t))).collect(),
         windows: windows.into_iter().filter_map(|(name, s)| Some((name, schedule(s)?))).collect(),
         freezes: freezes.into_iter().filter_map(|(name, f)| Some((name, freeze(f)?))).collect(),
         limits: limits.into(),
@@ -541,7 +541,7 @@ apiVersion: tidegate.io/v1alpha1
 kind: Policy
 spec:
   tenants:
-    shop: {path: teams/shop, namespaces: [Shop], clusters: [home, other], aprovers: [ana]}
+    shop: {path: teams/shop, namespaces: [Shop], clusters: [Home], aprovers: [ana]}
   windows:
     day: {cron: \"0 9 * *\", duration: 8 h, zone: Europe/Berln}
   limits: {maxDeletions: -1}

@@ -5,6 +5,7 @@
 
 mod decision;
 mod delegated;
+mod fleet;
 mod installation;
 mod nodes;
 mod none;
@@ -22,6 +23,7 @@ use super::ids::{CheckName, Namespace, ObjectName, Percent, RolloutName, Schedul
 use super::measure::{Comparison, Latency, PrometheusQuery, SuccessRate};
 pub use decision::{Action, DecisionSpec, Named};
 pub use delegated::{Contour, Gloo};
+pub use fleet::{FleetCluster, FleetSpec, Wave, WaveClusters};
 pub use installation::{
     App, Caps, Cluster, Feedback, Forge, ForgeKind, Gateways, InCluster, InstallationSpec, Projection, Prometheus,
     Provider, Repository, Signing, Ssh, Webhook,
@@ -83,6 +85,10 @@ file!(
 file!(
     /// What operations allows: tenants, windows, freezes, limits. The file `tidegate.yaml` at the root.
     Policy, PolicyKind, PolicySpec,
+);
+file!(
+    /// Clusters that follow this repository, and in which order versions reach them. The file `fleet.yaml` at the root.
+    Fleet, FleetKind, FleetSpec,
 );
 file!(
     /// One person's word about one run. A file of its own on the decisions branch.

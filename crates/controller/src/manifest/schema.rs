@@ -55,7 +55,7 @@ macro_rules! files {
     };
 }
 
-files!(Rollout, Policy, Decision, Installation);
+files!(Rollout, Policy, Fleet, Decision, Installation);
 
 /// The schema of a type.
 #[must_use]
@@ -92,6 +92,7 @@ const FORMATS: &[(&str, Check)] = &[
     ("label-name", parses::<super::measure::LabelName>),
     ("provider-name", parses::<ids::ProviderName>),
     ("step-name", parses::<ids::StepName>),
+    ("wave-name", parses::<ids::WaveName>),
     ("run-id", parses::<ids::RunId>),
     ("set-id", parses::<ids::SetId>),
     ("time-span", parses::<Span>),

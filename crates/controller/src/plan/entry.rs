@@ -20,6 +20,7 @@ use super::procedure::{Stage, Step};
 use super::proof;
 use super::report::{Reason, Wait};
 use super::requests::{self, Lies};
+use super::waves;
 use crate::analysis::judge::{self, CheckState, Verdict};
 use crate::gate::approval;
 use crate::gate::schedule::WindowState;
@@ -54,6 +55,12 @@ pub fn start(draft: &mut Draft<'_>, plan: &Arc<Plan>, run: &Run, steps: &[Step])
 
 fn begin(draft: &mut Draft<'_>, plan: &Arc<Plan>, run: &Run, steps: &[Step]) {
     let Some(first) = steps.first() else { return };
+    // Before its turn nobody is asked anything for it, and nothing is tried.
+    if let Some(turn) = waves::turn(draft, run) {
+        let barred = barred(draft);
+        draft.waits.extend(barred.into_iter().chain([turn]));
+        return;
+    }
     let mut waits = gates(draft, plan, run, first);
     // What goes back to a version of before waits for nobody else's.
     if let (MayStart::No { limit }, Route::Phases | Route::Plain) = (draft.input.policy.may_start, run.route) {
@@ -289,6 +296,7 @@ pub fn barred(draft: &Draft<'_>) -> Vec<Wait> {
     }
     // It may say `suspend: true`, or a freeze may stand in it: nobody knows.
     waits.extend(draft.input.desired.unread());
+    waits.extend(waves::mistaken(draft));
     match &draft.input.brake {
         Ok(Some(word)) => waits.push(Wait::new(Reason::Brake, format!("the ConfigMap tidegate-brake says {word}"))),
         Ok(None) => {}

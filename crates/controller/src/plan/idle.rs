@@ -242,6 +242,7 @@ pub fn open(draft: &mut Draft<'_>, plan: &Plan, set: &Set, route: Route) {
     draft.state.next_run = number + 1;
     draft.state.revert = None;
     draft.state.run = Some(Run {
+        preceded: None,
         id: id.clone(),
         route,
         stable: draft.state.origin_of_stable(),

@@ -6,6 +6,7 @@ use crate::gate::BrakeWord;
 use crate::gate::decisions::DecisionFile;
 use crate::gate::guard::Guard;
 use crate::gate::schedule::{FreezeSpan, Window};
+use crate::gate::wave::Waves;
 use crate::manifest::desired::{Plan, Rollout, Set};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId, Namespace, RolloutId, ScheduleName, SetId, TenantName};
@@ -162,6 +163,8 @@ pub struct PolicyView {
     pub floors: Floors,
     /// Whose namespaces are whose.
     pub teams: BTreeMap<Namespace, TenantName>,
+    /// Whose turn it is, where it runs on several clusters.
+    pub waves: Option<Waves>,
     /// Whether no policy could be read: then nobody knows who has to approve.
     pub unread: bool,
 }

@@ -45,6 +45,7 @@ pub mod troubled;
 pub mod unread;
 pub mod unready;
 pub mod versions;
+mod waves;
 
 #[cfg(test)]
 mod tests;

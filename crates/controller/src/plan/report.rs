@@ -85,6 +85,9 @@ reasons! {
     Suspended: "the team", "The rollout has `suspend: true`.", "take `suspend: true` out of the rollout's file and push";
     Brake: "operations", "The brake in the cluster holds this rollout.", "take `all`, the namespace or the rollout out of the brake's ConfigMap (docs/operations.md)";
     PolicyFloor: "the team", "The rollout goes below what the policy asks of every rollout of its tenant; nothing is written.", "change the rollout's file as the message says, or have operations change the tenant's floors in tidegate.yaml";
+    Wave: "other clusters", "Other clusters are first: they do not have the version yet, or not for as long as the wave asks.", "look at the clusters that the message names: tidegate fleet ROLLOUT; it goes on by itself";
+    WaveFailed: "the team", "The version failed in a cluster that is before this one, or in one of the same wave: it goes no further.", "push other manifests, or tidegate retry ROLLOUT where it failed; fleet.yaml says how many may fail (tolerate)";
+    ClusterMismatch: "operations", "The cluster, or the instance, is another one than fleet.yaml names; nothing new is entered.", "mend the cluster's uid or instance in fleet.yaml, or the Installation's name of the cluster";
     Concurrency: "operations", "As many runs are under way as the policy allows.", "wait for another run to end, or raise limits.maxConcurrentRuns in tidegate.yaml";
     Soak: "time", "The step has to stay exposed for its soak time.", "";
     Evidence: "tidegate", "Answers are on their way: dry runs, measurements, webhooks.", "";
@@ -194,6 +197,9 @@ impl Reason {
                 | Self::JobRefused
                 | Self::JobGone
                 | Self::Freeze
+                | Self::Wave
+                | Self::WaveFailed
+                | Self::ClusterMismatch
                 | Self::Suspended
                 | Self::Brake
                 | Self::Concurrency

@@ -9,6 +9,7 @@ use crate::cluster::watch::Watches;
 use crate::gate::brake::BrakeWord;
 use crate::gate::decisions::DecisionFile;
 use crate::gate::guard::Guard;
+use crate::gate::wave::Waves;
 use crate::manifest::desired::Rollout;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{CommitId, InstanceName, Namespace, RolloutId};
@@ -156,11 +157,32 @@ impl Scene<'_> {
     /// Every rollout that there is something to plan for.
     #[must_use]
     pub fn rollouts(&self) -> BTreeSet<RolloutId> {
-        let mut ids: BTreeSet<RolloutId> = self.view.rollouts().into_iter().collect();
+        let mut ids: BTreeSet<RolloutId> =
+            self.view.rollouts().into_iter().filter(|id| !self.is_elsewhere(id)).collect();
         if matches!(self.view.records, LoadedRecords::Unreadable(_)) {
             ids.extend(self.snapshot.owners(&self.me.instance));
         }
         ids
+    }
+
+    /// Whether a rollout is for other clusters of the fleet alone, and was never here.
+    fn is_elsewhere(&self, id: &RolloutId) -> bool {
+        let policies = self.view.main.policies();
+        let fleet = policies.as_ref().and_then(|policies| policies.fleet());
+        let (Some(fleet), Some(rollout), None) = (fleet, self.view.main.rollout(id), self.view.records.get(id)) else {
+            return false;
+        };
+        !rollout.clusters.contains(&self.me.cluster)
+            && rollout.clusters.iter().all(|cluster| fleet.clusters.contains_key(cluster))
+    }
+
+    /// Whose turn it is, where there is a fleet.
+    fn waves(&self, id: &RolloutId) -> Option<Waves> {
+        let fleet = Arc::clone(self.view.main.policies()?.fleet()?);
+        let clusters = self.view.main.rollout(id).map(|rollout| rollout.clusters.clone()).unwrap_or_default();
+        let others = clusters.iter().filter(|cluster| **cluster != self.me.cluster);
+        let peers = others.map(|cluster| (cluster.clone(), self.view.peers.of(cluster, id))).collect();
+        Some(Waves { fleet, clusters, peers })
     }
 
     /// Everything that this rollout's next move depends on.
@@ -178,6 +200,7 @@ impl Scene<'_> {
             // Neither wanted nor recorded: there is nothing that a policy could allow.
             (_, None) => PolicyView { may_start, ..PolicyView::default() },
         };
+        policy.waves = self.waves(id);
         policy.proof = policy.proof.map(|rule| ApprovalRule { by: self.by, ..rule });
         if policy.guard != Guard::Unasked {
             policy.guard = self.guard.clone();
@@ -220,10 +243,11 @@ impl Scene<'_> {
     fn desired(&self, id: &RolloutId) -> Desired {
         let record = self.view.records.get(id).and_then(|record| record.state.as_ref().ok());
         match self.view.main.desired(id, record) {
-            Desired::Wanted(rollout) if rollout.cluster != self.me.cluster => Desired::Rejected(format!(
-                "its tenant runs on the cluster {}, but this controller serves {}",
-                rollout.cluster, self.me.cluster
-            )),
+            Desired::Wanted(rollout) if !rollout.clusters.contains(&self.me.cluster) => {
+                let clusters = rollout.clusters.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+                let (their, ours) = (format!("its tenant runs on the cluster {clusters}"), &self.me.cluster);
+                Desired::Rejected(format!("{their}, but this controller serves {ours}"))
+            }
             desired @ (Desired::Wanted(_)
             | Desired::Lacking(..)
             | Desired::Rejected(_)
@@ -287,6 +311,7 @@ impl Scene<'_> {
             requests: self.requests(id),
             proposals: self.proposals(id),
             guard: self.guard.clone(),
+            waves: self.waves(id),
             trees: Arc::clone(&self.snapshot.trees),
             brake: self.snapshot.brake.of(id),
             may_start,
@@ -315,6 +340,7 @@ pub struct InputFingerprint {
     requests: BTreeMap<RepoPath, BTreeSet<String>>,
     proposals: BTreeMap<String, RequestBranch>,
     guard: Guard,
+    waves: Option<Waves>,
     trees: Arc<Trees>,
     brake: Result<Option<BrakeWord>, String>,
     may_start: MayStart,

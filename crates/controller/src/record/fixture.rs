@@ -146,6 +146,7 @@ pub(crate) fn open() -> RolloutState {
     state.next_run = 8;
     state.phase = Phase::Progressing(position("tenth"));
     state.run = Some(Run {
+        preceded: None,
         id: run(7),
         route: Route::Phases,
         from: set(6),

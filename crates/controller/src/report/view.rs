@@ -189,7 +189,9 @@ pub fn sort(views: &mut [RolloutView]) {
     views.sort_by(|a, b| (a.urgency, &a.rollout).cmp(&(b.urgency, &b.rollout)));
 }
 
-fn unreadable(id: &RolloutId, why: &str) -> RolloutView {
+/// A rollout whose record cannot be read.
+#[must_use]
+pub fn unreadable(id: &RolloutId, why: &str) -> RolloutView {
     without_record(id, "Unreadable", wait(id, Reason::RecordUnreadable, why, None))
 }
 

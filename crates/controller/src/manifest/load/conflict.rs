@@ -17,7 +17,7 @@ const FEW: usize = 3;
 const TOLD: usize = 10;
 
 /// Rollouts by the objects of their sets.
-type Claims = BTreeMap<(Option<ClusterName>, ObjectRef), Vec<usize>>;
+type Claims = BTreeMap<(ClusterName, ObjectRef), Vec<usize>>;
 
 /// Rejects all rollouts that want the same name, or the same object on the same cluster, and those that would make a copy under the
 /// name of another's object.
@@ -29,7 +29,9 @@ pub(super) fn reject(judged: &mut [Judged]) {
         // The nodes are claimed as one: what each is told has its name.
         let nodes = one.target.iter().filter(|target| target.kind == Kind::NodeConfig);
         for reference in one.items.keys().chain(nodes) {
-            claims.entry((one.cluster.clone(), reference.clone())).or_default().push(i);
+            for cluster in &one.clusters {
+                claims.entry((cluster.clone(), reference.clone())).or_default().push(i);
+            }
         }
     }
     let mut found = Vec::new();
@@ -41,7 +43,11 @@ pub(super) fn reject(judged: &mut [Judged]) {
     for ((_, reference), sharers) in &claims {
         let distinct = sharers.iter().any(|&i| judged[i].id != judged[sharers[0]].id);
         if sharers.len() > 1 && distinct {
-            shared.entry(sharers).or_default().push(reference);
+            let references = shared.entry(sharers).or_default();
+            // On several clusters it is the same mistake.
+            if !references.contains(&reference) {
+                references.push(reference);
+            }
         }
     }
     let mut told = vec![0; judged.len()];
@@ -105,8 +111,8 @@ fn same_objects(judged: &[Judged], sharers: &[usize], me: usize, references: &[&
 /// Copies of `one` with the name of what another rollout has: no run of `one` can make them.
 fn taken<'a>(judged: &'a [Judged], one: &'a Judged, claims: &'a Claims) -> impl Iterator<Item = Diagnostic> + 'a {
     one.copies.names.iter().filter_map(move |(copy, of)| {
-        let there = claims.get(&(one.cluster.clone(), copy.clone()))?;
-        let other = there.iter().map(|&i| &judged[i]).find(|other| other.id != one.id)?;
+        let there = one.clusters.iter().filter_map(|cluster| claims.get(&(cluster.clone(), copy.clone()))).flatten();
+        let other = there.map(|&i| &judged[i]).find(|other| other.id != one.id)?;
         let found = format!(
             "its copy would be called {}, as {} {} of the rollout {} is",
             copy.name, copy.kind, copy.name, other.id
@@ -120,7 +126,9 @@ fn taken<'a>(judged: &'a [Judged], one: &'a Judged, claims: &'a Claims) -> impl 
 pub(super) fn overlapping(judged: &[Judged]) -> Vec<Diagnostic> {
     let mut beside: BTreeMap<_, Vec<&Judged>> = BTreeMap::new();
     for one in judged.iter().filter(|one| one.permitted) {
-        beside.entry((&one.cluster, &one.id.namespace)).or_default().push(one);
+        for cluster in &one.clusters {
+            beside.entry((cluster, &one.id.namespace)).or_default().push(one);
+        }
     }
     let mut found = Vec::new();
     for all in beside.values() {
@@ -142,13 +150,15 @@ pub(super) fn overlapping(judged: &[Judged]) -> Vec<Diagnostic> {
 }
 
 /// Rollouts by what they roll out.
-type Targets<'a> = BTreeMap<(Option<&'a ClusterName>, &'a ObjectRef), Vec<&'a Judged>>;
+type Targets<'a> = BTreeMap<(&'a ClusterName, &'a ObjectRef), Vec<&'a Judged>>;
 
 fn targets(judged: &[Judged]) -> Targets<'_> {
     let mut targets = Targets::new();
     for one in judged.iter().filter(|one| one.permitted) {
         if let Some(target) = &one.target {
-            targets.entry((one.cluster.as_ref(), target)).or_default().push(one);
+            for cluster in &one.clusters {
+                targets.entry((cluster, target)).or_default().push(one);
+            }
         }
     }
     targets
@@ -159,8 +169,8 @@ fn autoscalers<'a>(one: &'a Judged, targets: &'a Targets<'_>) -> impl Iterator<I
     one.items.values().filter_map(move |item| {
         let (kind, name) = item.scales.clone()?;
         let reference = ObjectRef { kind, namespace: one.id.namespace.clone(), name };
-        let there = targets.get(&(one.cluster.as_ref(), &reference))?;
-        let other = there.iter().find(|other| other.id != one.id)?;
+        let mut there = one.clusters.iter().filter_map(|cluster| targets.get(&(cluster, &reference))).flatten();
+        let other = there.find(|other| other.id != one.id)?;
         let found = format!("this autoscaler scales {reference}, the target of the rollout {}", other.id);
         let expected = format!("an autoscaler of it among the manifests of {} alone", other.path);
         Some(item.reaching(Code::Conflict, found, &expected))

@@ -44,7 +44,7 @@ pub(super) fn own(items: &Items, tenant: &Tenant) -> BTreeMap<ObjectRef, String>
 }
 
 /// Who takes a host of a cluster.
-type Takers<'a> = BTreeMap<(Option<&'a ClusterName>, &'a str), Vec<(usize, &'a Claim)>>;
+type Takers<'a> = BTreeMap<(&'a ClusterName, &'a str), Vec<(usize, &'a Claim)>>;
 
 /// What several objects of a cluster take, as a mistake of each.
 pub(super) fn doubled(judged: &[Judged]) -> Vec<(usize, Diagnostic)> {
@@ -52,7 +52,9 @@ pub(super) fn doubled(judged: &[Judged]) -> Vec<(usize, Diagnostic)> {
     for (i, one) in judged.iter().enumerate().filter(|(_, one)| one.permitted) {
         for (root, fqdn) in &one.roots {
             let item = one.items.get(root).map(|item| (i, item));
-            takers.entry((one.cluster.as_ref(), fqdn)).or_default().extend(item);
+            for cluster in &one.clusters {
+                takers.entry((cluster, fqdn)).or_default().extend(item);
+            }
         }
     }
     let several = takers.into_iter().filter(|(_, takers)| takers.len() > 1);

@@ -37,9 +37,9 @@ pub struct Tenant {
     /// The namespaces that its rollouts may use.
     #[schemars(extend("minItems" = 1))]
     pub namespaces: BTreeSet<Namespace>,
-    /// The cluster that its rollouts run on: one, by its name in the installation.
-    #[schemars(extend("minItems" = 1, "maxItems" = 1))]
-    pub clusters: Vec<ClusterName>,
+    /// The clusters that its rollouts run on, by their names in the installations. Several are reached in the order that `fleet.yaml` says.
+    #[schemars(extend("minItems" = 1, "maxItems" = 2_000))]
+    pub clusters: BTreeSet<ClusterName>,
     /// The hosts that its rollouts may answer for, by an HTTPProxy that is a root, and as soon as any tenant has some by any route. A host belongs
     /// to one tenant.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]

@@ -228,7 +228,7 @@ impl World {
             id: id(),
             path: "teams/shop/podinfo/rollout.yaml".parse().expect("a path"),
             blob: "b".repeat(40).parse().expect("a blob"),
-            cluster: "home".parse().expect("a cluster"),
+            clusters: ["home".parse().expect("a cluster")].into(),
             plan: plan(yaml),
             rollback_window: Span::from_secs(86_400),
             suspend: Suspend::No,

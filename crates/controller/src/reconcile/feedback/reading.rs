@@ -4,6 +4,7 @@
 use crate::manifest::desired::Rollout;
 use crate::manifest::diagnostic::Diagnostic;
 use crate::manifest::files::{Files, RepoPath};
+use crate::manifest::fleet;
 use crate::manifest::ids::RolloutId;
 use crate::manifest::load::{self, Loaded};
 use crate::manifest::policy;
@@ -35,7 +36,9 @@ pub(super) fn touches(main: &Loaded, changed: &BTreeSet<RepoPath>) -> bool {
     let read: BTreeSet<RepoPath> = tenants.chain(rollouts).collect();
     changed.iter().any(|path| {
         let mut above = std::iter::successors(path.parent(), RepoPath::parent);
-        path.as_str() == policy::FILE || load::is_rollout_file(path) || above.any(|dir| read.contains(&dir))
+        [policy::FILE, fleet::FILE].contains(&path.as_str())
+            || load::is_rollout_file(path)
+            || above.any(|dir| read.contains(&dir))
     })
 }
 

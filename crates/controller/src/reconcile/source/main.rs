@@ -8,6 +8,7 @@ use crate::manifest::desired::Rollout;
 use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::duration::Span;
 use crate::manifest::files::{Entry, Files, RepoPath};
+use crate::manifest::fleet::Fleet;
 use crate::manifest::ids::{CommitId, Namespace, RolloutId, ScheduleName, TenantName};
 use crate::manifest::installation::Caps;
 use crate::manifest::load::{self, Emptiness, Loaded, Rejected};
@@ -54,6 +55,7 @@ pub struct Policies {
     policy: Policy,
     windows: BTreeMap<ScheduleName, Window>,
     freezes: BTreeMap<ScheduleName, FreezeSpan>,
+    fleet: Option<Arc<Fleet>>,
 }
 
 impl Wanted {
@@ -134,7 +136,7 @@ impl Wanted {
     /// What the policy says of a rollout whose file is `path`. Without any policy nothing is entered.
     #[must_use]
     pub fn policy(&self, path: &RepoPath, may_start: MayStart) -> PolicyView {
-        let Some(Policies { policy, windows, freezes }) = self.policies.as_deref() else {
+        let Some(Policies { policy, windows, freezes, fleet: _ }) = self.policies.as_deref() else {
             return PolicyView { freezes: frozen(), may_start, unread: true, ..PolicyView::default() };
         };
         let tenant = policy.tenant_of(path);
@@ -152,6 +154,7 @@ impl Wanted {
             },
             floors: tenant.map(|(_, tenant)| tenant.floors.clone()).unwrap_or_default(),
             teams: policy.teams(),
+            waves: None,
         }
     }
 
@@ -259,7 +262,7 @@ impl Cache {
         }
         let policies = Policies::of(&loaded).map(|new| match &self.policies {
             // An equal policy stays the same value, so that nothing is planned anew for it.
-            Some(known) if known.policy == new.policy => Arc::clone(known),
+            Some(known) if known.policy == new.policy && known.fleet == new.fleet => Arc::clone(known),
             Some(_) | None => Arc::new(new),
         });
         let known = self.parsed.take().map(|parsed| parsed.tree);
@@ -338,7 +341,7 @@ impl Tree {
     /// `known` is the tree before: rollouts that are equal stay the same value, so that nothing is planned anew for them.
     fn of(loaded: Loaded, hidden: Vec<Hidden>, known: Option<&Self>) -> Self {
         let emptiness = loaded.emptiness();
-        let Loaded { policy: _, rollouts, unnamed, warnings } = loaded;
+        let Loaded { policy: _, fleet: _, rollouts, unnamed, warnings } = loaded;
         let links = warnings.into_iter().filter(|warning| warning.code == Code::SymlinkIgnored);
         let mut broken: BTreeMap<RepoPath, String> = BTreeMap::new();
         for diagnostic in unnamed.into_iter().chain(links) {
@@ -427,6 +430,12 @@ impl Policies {
         &self.policy
     }
 
+    /// The clusters and waves, where there are any.
+    #[must_use]
+    pub fn fleet(&self) -> Option<&Arc<Fleet>> {
+        self.fleet.as_ref()
+    }
+
     fn of(loaded: &Loaded) -> Result<Self, String> {
         let policy = loaded.policy.as_ref().map_err(|diagnostics| in_a_row(diagnostics))?.clone();
         let window = |name: &ScheduleName, schedule: &policy::Schedule| {
@@ -444,7 +453,9 @@ impl Policies {
                 Ok((name.clone(), FreezeSpan { window: window(name, &freeze.schedule)?, tenants }))
             })
             .collect();
-        Ok(Self { windows: windows?, freezes: freezes?, policy })
+        // One with errors is told, and no rollout that needs it is taken.
+        let fleet = loaded.fleet.as_ref().ok().and_then(Option::clone).map(Arc::new);
+        Ok(Self { windows: windows?, freezes: freezes?, policy, fleet })
     }
 }
 

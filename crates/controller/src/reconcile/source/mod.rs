@@ -6,6 +6,7 @@
 mod decisions;
 mod fetch;
 mod main;
+mod peers;
 mod pin;
 mod record_signatures;
 mod requests;
@@ -13,6 +14,7 @@ mod state;
 
 pub use decisions::FiledDecisions;
 pub use main::{Policies, Wanted};
+pub use peers::Peers;
 pub use pin::Pin;
 pub use requests::Requests;
 pub(super) use requests::to_undo;
@@ -80,16 +82,19 @@ pub struct Tips {
     pub decisions: Option<CommitId>,
     /// Of our requests, by the names of their branches as people say them.
     pub proposals: BTreeMap<String, CommitId>,
+    /// Of the state branches of the fleet's other instances.
+    pub peers: BTreeMap<InstanceName, CommitId>,
 }
 
 impl Tips {
-    fn of(branches: &Branches, found: &BTreeMap<RefName, CommitId>) -> Self {
+    fn of(branches: &Branches, peers: &BTreeMap<InstanceName, RefName>, found: &BTreeMap<RefName, CommitId>) -> Self {
         let proposals = found.iter().filter(|(name, _)| Head::parse(&branches.instance, name.short()).is_some());
         Self {
             main: found.get(&branches.main).cloned(),
             state: found.get(&branches.state).cloned(),
             decisions: found.get(&branches.decisions).cloned(),
             proposals: proposals.map(|(name, id)| (name.short().to_owned(), id.clone())).collect(),
+            peers: peers::tips(peers, found),
         }
     }
 }
@@ -109,6 +114,8 @@ pub struct GitView {
     pub decisions: Arc<FiledDecisions>,
     /// What the branches of our requests would bring.
     pub requests: Arc<Requests>,
+    /// What other clusters have.
+    pub peers: Arc<Peers>,
 }
 
 /// What a look-up came to.
@@ -149,6 +156,7 @@ pub struct Source {
     state: state::Cache,
     decisions: decisions::Cache,
     requests: requests::Cache,
+    peers: peers::Cache,
 }
 
 impl Source {
@@ -173,6 +181,7 @@ impl Source {
             state: state::Cache::default(),
             decisions: decisions::Cache::default(),
             requests: requests::Cache::default(),
+            peers: peers::Cache::default(),
         }
     }
 
@@ -212,14 +221,15 @@ impl Source {
     /// began.
     pub async fn look_up(&mut self, anchor: Option<&CommitId>) -> Poll {
         let (before, unfetched) = (self.view.clone(), self.unfetched.clone());
-        let again = unfetched.may_come() && self.again_at.is_none_or(|at| self.clock.now() >= at);
+        let may_come = unfetched.may_come() || self.peers.may_come();
+        let again = may_come && self.again_at.is_none_or(|at| self.clock.now() >= at);
         let looked = self.look(anchor, again).await;
         match (looked, before) {
             // What could not be fetched did not come this time either.
             (Poll::Changed(new), Some(old))
                 if again
                     && unfetched == self.unfetched
-                    && (&old.git, &old.tips) == (&new.git, &new.tips)
+                    && (&old.git, &old.tips, &old.peers) == (&new.git, &new.tips, &new.peers)
                     && old.main.is_as(&new.main) =>
             {
                 self.view = Some(old);
@@ -269,9 +279,11 @@ impl Source {
     /// Looks the tips up of the branches that matter. Where there are too many that could be requests, only those that people can be asked by.
     async fn tips(&mut self) -> Result<Tips, GitError> {
         let Branches { main, state, decisions, propose, .. } = &self.branches;
-        let looked_up = self.store.look_up(&[main.as_str(), state.as_str(), decisions.as_str()], propose).await?;
+        let mut names = vec![main.as_str(), state.as_str(), decisions.as_str()];
+        names.extend(self.peers.asked().values().map(RefName::as_str));
+        let looked_up = self.store.look_up(&names, propose).await?;
         self.below = looked_up.below;
-        let mut tips = Tips::of(&self.branches, &looked_up.found);
+        let mut tips = Tips::of(&self.branches, self.peers.asked(), &looked_up.found);
         if let (Below::TooMany, Some(view)) = (self.below, &self.view) {
             tips.proposals = self.by_name(&view.records).await?;
         }
@@ -287,7 +299,7 @@ impl Source {
         for some in names.chunks(NAMED) {
             found.extend(self.store.ls_refs(&some.iter().map(String::as_str).collect::<Vec<_>>()).await?);
         }
-        Ok(Tips::of(&self.branches, &found).proposals)
+        Ok(Tips::of(&self.branches, self.peers.asked(), &found).proposals)
     }
 
     /// The same before anything is written there, be it to a repository that shows what it has always shown.
@@ -319,7 +331,7 @@ impl Source {
         let tips = match &self.view {
             Some(view) => view.tips.clone(),
             None => match self.store.cached_tips().await {
-                Ok(found) => Tips::of(&self.branches, &found),
+                Ok(found) => Tips::of(&self.branches, self.peers.asked(), &found),
                 Err(error) => {
                     tracing::warn!(%error, "the cached tips cannot be read");
                     Tips::default()
@@ -337,6 +349,7 @@ impl Source {
                 records: LoadedRecords::Unreadable(unknown_record(&why)),
                 decisions: Arc::default(),
                 requests: Arc::default(),
+                peers: self.peers.last(),
             },
         };
         let view = Arc::new(view);
@@ -363,9 +376,10 @@ impl Source {
             // The records may name others than those that were known when the tips were looked up.
             tips.proposals = self.by_name(&records).await?;
         }
-        let tips = self.requests.thinned(tips, &self.branches, &records);
+        let mut tips = self.requests.thinned(tips, &self.branches, &records);
         let now = self.clock.now();
         let main = self.read_main(&tips, &git, &records, now).await?;
+        let peers = self.read_peers(&mut tips, &git, &main).await?;
         let decisions = self.read_decisions(&tips, &records).await?;
         let records = self.state.with_sets(&self.store, records, &main, &decisions).await?;
         let beside = requests::Beside {
@@ -381,7 +395,7 @@ impl Source {
             // What goes back must not wait for an answer.
             Git::Away(_) | Git::Replaced(_) => self.requests.known(),
         };
-        let view = Arc::new(GitView { tips, git, main, records, decisions: Arc::new(decisions), requests });
+        let view = Arc::new(GitView { tips, git, main, records, decisions: Arc::new(decisions), requests, peers });
         self.view = Some(Arc::clone(&view));
         Ok(view)
     }

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The directory that holds all records.
-const ROLLOUTS: &str = "rollouts";
+pub(super) const ROLLOUTS: &str = "rollouts";
 
 /// What the state branch says.
 #[derive(Debug, Clone)]

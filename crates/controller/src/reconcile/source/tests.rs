@@ -8,6 +8,7 @@ use crate::record::store::print_state;
 use std::collections::BTreeSet;
 
 mod elsewhere;
+mod peers;
 mod unfetched;
 
 fn away() -> Git {

@@ -74,6 +74,9 @@ pub struct Run {
     /// Since when it holds for providers that are away, by the checks that say for how long it does.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub away: BTreeMap<CheckName, Time>,
+    /// Since when all clusters that are before this one have what the run brings, by this one's clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preceded: Option<Time>,
     /// What main has changed directly since; none where `to` is what it began with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub along: Option<Along>,

@@ -1,0 +1,64 @@
+//! A run that waits for other clusters. Once it has entered its first step nobody's waits for it any more.
+
+use super::draft::Draft;
+use super::report::{Reason, Wait};
+use crate::gate::wave::{WaveTurn, Waves};
+use crate::record::state::{Route, Run, Time};
+
+/// Why the run may not begin in this cluster yet. What goes back to a version of before waits for no other cluster.
+pub(super) fn turn(draft: &mut Draft<'_>, run: &Run) -> Option<Wait> {
+    let waves = draft.input.policy.waves.clone().filter(|_| run.route != Route::Rollback)?;
+    let now = draft.now();
+    let (soak, first) = match waves.turn(&draft.input.me.cluster, &run.revision) {
+        WaveTurn::Failed(why) => return Some(Wait::new(Reason::WaveFailed, why)),
+        WaveTurn::Waits(why) => {
+            if run.preceded.is_some() {
+                precede(draft, None, "a cluster of the waves before does not have it any more");
+            }
+            return Some(Wait::new(Reason::Wave, why));
+        }
+        WaveTurn::Next { soak, first } => (soak, first),
+    };
+    let since = run.preceded.unwrap_or(now);
+    if run.preceded.is_none() && !soak.is_zero() {
+        precede(draft, Some(now), "the waves before have it");
+    }
+    let until = since + soak.delta();
+    if let Some(why) = first {
+        return Some(Wait::new(Reason::Wave, why));
+    }
+    if until <= now {
+        return None;
+    }
+    draft.wake(until);
+    let why = "the waves before have had the version for less time than fleet.yaml asks".to_owned();
+    Some(Wait::new(Reason::Wave, why).until(until))
+}
+
+fn precede(draft: &mut Draft<'_>, since: Option<Time>, what: &str) {
+    if let Some(open) = &mut draft.state.run {
+        open.preceded = since;
+        draft.note(what);
+    }
+}
+
+/// Why nothing new is entered here: the fleet says that this cluster is another one, or somebody else's.
+pub(super) fn mistaken(draft: &Draft<'_>) -> Option<Wait> {
+    let Waves { fleet, .. } = draft.input.policy.waves.as_ref()?;
+    let me = &draft.input.me;
+    let said = fleet.clusters.get(&me.cluster)?;
+    let why = if said.uid != me.cluster_uid {
+        format!(
+            "fleet.yaml says that the cluster {} has the uid {}, and this one has {}",
+            me.cluster, said.uid, me.cluster_uid
+        )
+    } else if said.instance != me.instance {
+        format!(
+            "fleet.yaml says that the cluster {} is served by {}, and this is {}",
+            me.cluster, said.instance, me.instance
+        )
+    } else {
+        return None;
+    };
+    Some(Wait::new(Reason::ClusterMismatch, why))
+}
