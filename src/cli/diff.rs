@@ -11,7 +11,7 @@ use super::validate;
 use crate::git::Sought;
 use crate::manifest::desired::Rollout;
 use crate::manifest::files::{Files, RepoPath};
-use crate::manifest::ids::RolloutId;
+use crate::manifest::ids::{ClusterName, RolloutId};
 use crate::manifest::installation::Caps;
 use crate::manifest::load;
 use crate::manifest::set::SetFiles;
@@ -98,7 +98,7 @@ pub(super) async fn command(args: DiffArgs, screen: &Screen) -> Result<Exit, Fai
     let repository = Repository::open(&args.repository, Access::Read).await?;
     let (id, record) = repository.record(&args.rollout).await?;
     let files = wanted_files(&args, &repository, &id, &record.state.source.path).await?;
-    let rollout = as_recorded(&repository, &record, wanted(&id, &files)?).await?;
+    let rollout = as_recorded(&repository, &record, wanted(&id, &files, &record.state.writer.cluster)?).await?;
     let mut diff = compare(&repository, &record, &rollout).await?;
     if let Some(kubeconfig) = &args.kubeconfig {
         diff.live = live::differences(&repository, &record, &rollout, kubeconfig).await?;
@@ -129,8 +129,8 @@ async fn wanted_files(
     Ok(validate::read(dir)?)
 }
 
-fn wanted(id: &RolloutId, files: &Files) -> Result<Rollout, Failure> {
-    match load::load(files, &Caps::unknown()).rollouts.remove(id) {
+fn wanted(id: &RolloutId, files: &Files, cluster: &ClusterName) -> Result<Rollout, Failure> {
+    match load::load(files, &Caps::unknown().serving(cluster.clone())).rollouts.remove(id) {
         Some(Ok(rollout)) => Ok(rollout),
         Some(Err(rejected)) => {
             let errors: Vec<String> = rejected.diagnostics.iter().map(ToString::to_string).collect();

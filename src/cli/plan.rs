@@ -10,7 +10,8 @@ use super::repository::{Access, Repository};
 use super::screen::{Screen, now};
 use super::ui::{self, Ink, Paint, Table};
 use super::validate;
-use crate::manifest::ids::CheckName;
+use crate::manifest::ids::{CheckName, ClusterName, InstanceName};
+use crate::manifest::installation::Caps;
 use crate::manifest::load::Loaded;
 use crate::manifest::policy;
 pub(super) use crate::plan::outlook::Effect;
@@ -129,8 +130,13 @@ pub(super) struct ActionView {
 /// Shows what would happen.
 pub(super) async fn command(args: PlanArgs, screen: &Screen) -> Result<Exit, Failure> {
     let root = validate::root(&args.dir)?.ok_or_else(|| no_policy(&args.dir))?;
-    let loaded = validate::loaded(&root)?;
+    let mut loaded = validate::loaded(&root)?;
     let against = against(&args, &root).await?;
+    if let Against::Record(repository) = &against
+        && let Some(cluster) = served(&loaded, &repository.instance)
+    {
+        loaded = validate::loaded_with(&root, &Caps::unknown().serving(cluster))?;
+    }
     let now = now();
     let mut plan = match &against {
         Against::Record(repository) => offline::plan(&loaded, repository, now).await?,
@@ -146,6 +152,12 @@ pub(super) async fn command(args: PlanArgs, screen: &Screen) -> Result<Exit, Fai
     }
     screen.show(&plan, |plan, ink| text(plan, now, ink))?;
     Ok(if loaded.errors().is_empty() { Exit::Done } else { Exit::Findings })
+}
+
+/// The cluster that an instance serves, as the fleet says.
+fn served(loaded: &Loaded, instance: &InstanceName) -> Option<ClusterName> {
+    let fleet = loaded.fleet.as_ref().ok()?.as_ref()?;
+    fleet.clusters.iter().find(|(_, member)| member.instance == *instance).map(|(name, _)| name.clone())
 }
 
 fn no_policy(dir: &Path) -> Failure {

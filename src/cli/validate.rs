@@ -137,8 +137,16 @@ pub(super) fn root(dir: &Path) -> Result<Option<PathBuf>, Unreadable> {
 /// # Errors
 /// When a directory or a file cannot be read.
 pub(super) fn loaded(dir: &Path) -> Result<Loaded, Unreadable> {
+    loaded_with(dir, &Caps::unknown())
+}
+
+/// The same where that much is known of the installation.
+///
+/// # Errors
+/// As [`loaded`].
+pub(super) fn loaded_with(dir: &Path, caps: &Caps) -> Result<Loaded, Unreadable> {
     let files = read(dir)?;
-    let mut loaded = load::load(&files, &Caps::unknown());
+    let mut loaded = load::load(&files, caps);
     let below = floors::below(&files, &loaded);
     loaded.warnings.extend(below);
     let links = linked(dir, &files, &loaded);

@@ -1,8 +1,12 @@
 //! Rollouts that run on several clusters.
 
-use crate::tree::{Tree, codes};
+use crate::tree::{PODINFO, PODINFO_SET, Tree, codes};
 use tidegate::cli::validate::{Colour, Output, report};
+use tidegate::manifest::desired::Rollout;
 use tidegate::manifest::diagnostic::Code;
+use tidegate::manifest::ids::ClusterName;
+use tidegate::manifest::installation::Caps;
+use tidegate::manifest::load::{Loaded, load};
 
 const FLEET: &str = "apiVersion: tidegate.io/v1alpha1\nkind: Fleet\nspec:\n  clusters:\n    home: {instance: prod, uid: a}\n    lab: {instance: lab, uid: b}\n  \
                      waves:\n  - {name: first, clusters: {names: [lab]}}\n  - {name: rest, clusters: {selector: {}}}\n";
@@ -39,4 +43,63 @@ fn f_11_a_fleet_with_errors_stops_those_that_need_it_and_is_told_once() {
     assert_eq!(codes(&loaded, "shop/podinfo"), [Code::PolicyInvalid]);
     tree.edit("tidegate.yaml", "clusters: [home, lab]", "clusters: [home]");
     assert_eq!(codes(&tree.load(), "shop/podinfo"), []);
+}
+
+/// The same with files for each cluster beside those of all.
+fn differing() -> Tree {
+    let mut tree = tree();
+    tree.put("fleet.yaml", FLEET);
+    tree.edit(PODINFO, "manifests: [podinfo.yaml]", "manifests: [podinfo.yaml, \"clusters/{cluster}\"]");
+    for name in ["home", "lab"] {
+        let text = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: where}}\ndata: {{cluster: {name}}}\n");
+        tree.put(&format!("teams/shop/podinfo/clusters/{name}/where.yaml"), text);
+    }
+    tree
+}
+
+fn serving(cluster: &str) -> Caps {
+    Caps::unknown().serving(cluster.parse().unwrap())
+}
+
+fn podinfo(loaded: &Loaded) -> &Rollout {
+    loaded.rollouts[&"shop/podinfo".parse().unwrap()].as_ref().unwrap()
+}
+
+#[test]
+fn f_11_each_cluster_may_have_files_of_its_own_and_knows_what_the_others_are_to_have() {
+    let tree = differing();
+    let [home, lab] = ["home", "lab"].map(|name| load(&tree.0, &serving(name)));
+    let files = |loaded: &Loaded| {
+        let files: Vec<String> = podinfo(loaded).set.files.keys().map(ToString::to_string).collect();
+        files
+    };
+    assert_eq!(files(&home), ["clusters/home/where.yaml", "podinfo.yaml"]);
+    assert_eq!(files(&lab), ["clusters/lab/where.yaml", "podinfo.yaml"]);
+    let named = |name: &str| name.parse::<ClusterName>().unwrap();
+    assert_eq!(podinfo(&home).elsewhere, [(named("lab"), Some(podinfo(&lab).set.revision.clone()))].into());
+    assert_ne!(podinfo(&home).set.revision, podinfo(&lab).set.revision);
+    // Where no cluster is known all are looked at.
+    assert!(tree.load().errors().is_empty());
+    let mut missing = tree.clone();
+    missing.remove("teams/shop/podinfo/clusters/lab/where.yaml");
+    assert_eq!(codes(&missing.load(), "shop/podinfo"), [Code::FileMissing]);
+    assert_eq!(podinfo(&load(&missing.0, &serving("home"))).elsewhere, [(named("lab"), None)].into());
+}
+
+#[test]
+fn f_11_what_is_wrong_in_one_cluster_says_in_which_and_what_is_wrong_in_all_is_told_once() {
+    let mut tree = differing();
+    tree.edit("teams/shop/podinfo/clusters/lab/where.yaml", "data: {cluster: lab}", "data: [lab]");
+    tree.edit(PODINFO_SET, "kind: Deployment", "kind: Deployment\nmetadta: {}");
+    let told = report(&tree.load(), Output::Text, Colour::Never).text;
+    insta::assert_snapshot!(told);
+    assert!(load(&tree.0, &serving("home")).rollouts[&"shop/podinfo".parse().unwrap()].is_ok());
+}
+
+#[test]
+fn f_11_what_is_tracked_is_no_version_of_several_clusters() {
+    let mut tree = tree();
+    tree.put("fleet.yaml", FLEET);
+    tree.edit(PODINFO, "name: podinfo}", "name: podinfo, layout: primary, track: {configMaps: [settings]}}");
+    assert!(codes(&tree.load(), "shop/podinfo").contains(&Code::Conflict));
 }

@@ -21,6 +21,8 @@ pub struct Waves {
     pub fleet: Arc<Fleet>,
     /// Those that the rollout runs on.
     pub clusters: BTreeSet<ClusterName>,
+    /// What it is in those that have files of their own for it; none where that cannot be read.
+    pub wants: BTreeMap<ClusterName, Option<Revision>>,
     /// What the others say of it; why nobody knows, where it cannot be read.
     pub peers: BTreeMap<ClusterName, Result<Option<Peer>, String>>,
 }
@@ -90,9 +92,9 @@ pub enum WaveTurn {
 }
 
 impl Waves {
-    /// Whether that version may begin in that cluster.
+    /// Whether that version may begin in that cluster; `began` is what its run has begun with.
     #[must_use]
-    pub fn turn(&self, me: &ClusterName, revision: &Revision) -> WaveTurn {
+    pub fn turn(&self, me: &ClusterName, revision: &Revision, began: &Revision) -> WaveTurn {
         if self.clusters.len() < 2 {
             return WaveTurn::Next { soak: Span::ZERO, first: None };
         }
@@ -103,7 +105,7 @@ impl Waves {
         for (i, wave) in self.fleet.waves.iter().enumerate().take(own + 1) {
             let all: Vec<&ClusterName> = wave.clusters.intersection(&self.clusters).collect();
             let others = all.iter().copied().filter(|name| *name != me);
-            let stands: Vec<_> = others.map(|name| (name, self.standing(name, revision))).collect();
+            let stands: Vec<_> = others.map(|name| (name, self.standing(name, [revision, began]))).collect();
             let failed: Vec<String> = stands.iter().filter_map(|(name, it)| it.failure(name)).collect();
             let tolerated = usize::try_from(wave.said.tolerate).unwrap_or(usize::MAX);
             if failed.len() > tolerated {
@@ -133,13 +135,20 @@ impl Waves {
         waits.map_or(WaveTurn::Next { soak, first }, WaveTurn::Waits)
     }
 
-    fn standing(&self, cluster: &ClusterName, revision: &Revision) -> Standing {
+    fn standing(&self, cluster: &ClusterName, [revision, began]: [&Revision; 2]) -> Standing {
+        let (revision, began) = match self.wants.get(cluster) {
+            None => (revision, began),
+            Some(Some(there)) => (there, there),
+            Some(None) => return Standing::Dark("its files on main have errors".to_owned()),
+        };
         match self.peers.get(cluster) {
             None => Standing::Dark("nobody has looked there yet".to_owned()),
             Some(Err(why)) => Standing::Dark(why.clone()),
             Some(Ok(None)) => Standing::Dark("it has no record of the rollout".to_owned()),
-            Some(Ok(Some(peer))) if peer.refused.contains(revision) => Standing::Failed(peer.phase.clone()),
-            Some(Ok(Some(peer))) if peer.promoted.as_ref() == Some(revision) && peer.run.as_ref() != Some(revision) => {
+            Some(Ok(Some(peer))) if [revision, began].iter().any(|one| peer.refused.contains(*one)) => {
+                Standing::Failed(peer.phase.clone())
+            }
+            Some(Ok(Some(peer))) if peer.promoted.as_ref() == Some(revision) && peer.run.as_ref() != Some(began) => {
                 Standing::Done
             }
             Some(Ok(Some(_))) => Standing::Open,

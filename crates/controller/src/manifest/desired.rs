@@ -33,6 +33,8 @@ pub struct Rollout {
     pub blob: BlobId,
     /// The clusters that it runs on. Several are in the fleet.
     pub clusters: BTreeSet<ClusterName>,
+    /// What it is in each of the others, where files of their own make it another version there; none where it cannot be read.
+    pub elsewhere: BTreeMap<ClusterName, Option<Revision>>,
     /// How a run of it goes.
     pub plan: Plan,
     /// For how long after its promotion a set can be gone back to without phases.

@@ -139,6 +139,7 @@ pub struct Caps {
     others: BTreeSet<GroupKind>,
     teams: Teams,
     nodes: Option<NodeSelector>,
+    cluster: Option<ClusterName>,
     unknown: bool,
 }
 
@@ -191,6 +192,18 @@ impl Caps {
     pub fn nodes_of(&self, tenant: Option<&Tenant>) -> Option<NodeSelector> {
         let own = tenant.and_then(|tenant| tenant.nodes.as_ref())?;
         if self.unknown { Some(own.clone()) } else { Some(self.nodes.as_ref()?.and(own)) }
+    }
+
+    /// The same of the instance that serves this cluster.
+    #[must_use]
+    pub fn serving(self, cluster: ClusterName) -> Self {
+        Self { cluster: Some(cluster), ..self }
+    }
+
+    /// The cluster that is served, where that is known.
+    #[must_use]
+    pub fn cluster(&self) -> Option<&ClusterName> {
+        self.cluster.as_ref()
     }
 
     /// The teams that policies may name.
@@ -293,7 +306,7 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
     let signing = signing.map(|raw::Signing { key_file, trusted }| Signing { key_file: key_file.into(), trusted });
     let repository = followed(repository, url, ssh, forge);
     let caps = Caps::new(caps.namespaces, kinds).beside(others).with(Teams::on(repository.forge.as_ref()));
-    let caps = Caps { nodes, ..caps };
+    let caps = Caps { nodes, cluster: reached.keys().next().cloned(), ..caps };
     Ok(Installation {
         instance,
         repository,

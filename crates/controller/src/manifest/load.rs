@@ -9,24 +9,27 @@ mod fleet;
 mod hostnames;
 mod kinds;
 mod misnamed;
+mod permission;
 mod roots;
 mod router;
 
 use self::claim::{Claim, Room};
-use super::check::{self, Case, Copies, Findings, is_protected};
+use self::fleet::PerCluster;
+use self::permission::{no_policy, permission};
+use super::check::{self, Case, Copies, Findings};
 use super::desired::{Check, OnFailure, Plan, Promotion, Rollout, Suspend, Target, TargetKind, Traffic};
 use super::diagnostic::{Code, Diagnostic, MOST};
 use super::duration::Span;
 use super::expand;
 use super::files::{Entry, Files, RepoPath};
 use super::fleet::Fleet;
-use super::ids::{BlobId, ClusterName, Namespace, RolloutId, TenantName};
+use super::ids::{BlobId, ClusterName, RolloutId, TenantName};
 use super::installation::Caps;
 use super::job::{self, Jobs};
 use super::layer::NodeSelector;
 use super::object::{Kind, ObjectRef};
 use super::other::GroupKind;
-use super::policy::{self, Policy};
+use super::policy::Policy;
 use super::set::refused::Unallowed;
 use super::set::{self, Item, Items, Kinds, SetFiles};
 use super::tracked::Track;
@@ -130,7 +133,7 @@ pub fn declared(files: &Files) -> BTreeSet<RolloutId> {
 /// Reads everything.
 #[must_use]
 pub fn load(files: &Files, caps: &Caps) -> Loaded {
-    let (policy, fleet) = (read_policy(files, caps), fleet::read(files));
+    let (policy, fleet) = (permission::read_policy(files, caps), fleet::read(files));
     let mut loaded = Loaded { policy, fleet, rollouts: BTreeMap::new(), unnamed: Vec::new(), warnings: Vec::new() };
     let mut judged = Vec::new();
     let mut rooms: BTreeMap<Option<&TenantName>, Room> = BTreeMap::new();
@@ -164,19 +167,6 @@ pub fn load(files: &Files, caps: &Caps) -> Loaded {
     loaded.warnings.sort();
     loaded.warnings.dedup();
     loaded
-}
-
-fn read_policy(files: &Files, caps: &Caps) -> Result<Policy, Vec<Diagnostic>> {
-    let path: RepoPath = policy::FILE.parse().expect("the name of the policy's file is a path");
-    match files.get(&path) {
-        Some(Entry::File { bytes, .. }) => policy::parse_under(&path, bytes, caps.teams()),
-        Some(entry) => Err(vec![unread(&path, entry)]),
-        None => {
-            let found = "there is no policy";
-            let diagnostic = Diagnostic::of_file(&path, Code::PolicyMissing, found, "tidegate.yaml at the root");
-            Err(vec![diagnostic.help("it says which tenant may use which directory, namespaces and cluster")])
-        }
-    }
 }
 
 fn unread(path: &RepoPath, entry: &Entry) -> Diagnostic {
@@ -273,13 +263,23 @@ impl Judged {
             (Ok(raw), Some(root)) => {
                 let (source, namespace) = (&draft.parsed.source, &judged.id.namespace);
                 let jobs = job::read(files, &draft.path, source, root, &raw.spec, namespace, &mut room.values);
-                let (findings, listed, items) =
-                    judged.examine(files, policy, caps, (&draft, root), (raw, &jobs), &mut room.values);
-                errors.extend(findings.errors);
-                warnings = room.warned(findings.warnings);
                 let tenant = policy.and_then(|policy| policy.tenant_of(&judged.path));
                 let nodes = caps.nodes_of(tenant.map(|(_, tenant)| tenant));
-                finished = judged.finished(&draft, raw, (listed, &items), (&jobs, nodes));
+                let mut found = PerCluster::default();
+                for here in fleet::read_for(&raw.spec.manifests, &judged.clusters, caps.cluster()) {
+                    let entries = fleet::entries(&raw.spec.manifests, here.as_ref());
+                    let (findings, listed, items) =
+                        judged.examine(files, policy, caps, (&draft, root), (raw, &entries, &jobs), &mut room.values);
+                    found.add(here, findings);
+                    let rollout = || judged.finished(&draft, raw, (listed, &items), (&jobs, nodes.clone()));
+                    finished = finished.or_else(rollout);
+                }
+                let findings = found.together();
+                errors.extend(findings.errors);
+                warnings = room.warned(findings.warnings);
+                if let Some(rollout) = &mut finished {
+                    rollout.elsewhere = fleet::elsewhere(files, &judged.path, raw, rollout, caps.cluster());
+                }
             }
             (Err(found), _) => errors.extend(found.clone()),
             (Ok(_), None) => {}
@@ -301,10 +301,10 @@ impl Judged {
         policy: Option<&Policy>,
         caps: &Caps,
         (draft, root): (&Draft, &Node),
-        (raw, jobs): (&raw::Rollout, &Jobs),
+        (raw, entries, jobs): (&raw::Rollout, &[String], &Jobs),
         room: &mut usize,
     ) -> (Findings, SetFiles, Items) {
-        let listed = set::list(files, &self.path, &raw.spec.manifests);
+        let listed = set::list(files, &self.path, entries);
         let tenant = policy.and_then(|policy| policy.tenant_of(&self.path));
         let others = |kind: &GroupKind| kinds::allowed(kind, caps, tenant);
         let target = raw.spec.target.kind;
@@ -378,44 +378,13 @@ impl Judged {
             path: draft.path.clone(),
             blob: draft.blob.clone(),
             clusters: Some(self.clusters.clone()).filter(|clusters| !clusters.is_empty())?,
+            elsewhere: BTreeMap::new(),
             plan: plan(&raw.spec, jobs, nodes)?,
             rollback_window: raw.spec.rollback.window,
             suspend: if raw.spec.suspend { Suspend::Yes } else { Suspend::No },
             set: Arc::new(set::assemble(files, items, target)),
         })
     }
-}
-
-fn no_policy(path: &RepoPath) -> Diagnostic {
-    let expected = format!("a valid {}", policy::FILE);
-    Diagnostic::of_file(path, Code::PolicyInvalid, "there is no policy that could permit this rollout", expected)
-}
-
-/// What forbids this file to declare that rollout: tenant, namespace, caps.
-fn permission(draft: &Draft, id: &RolloutId, policy: Option<&Policy>, caps: &Caps) -> Vec<Diagnostic> {
-    let namespace = &id.namespace;
-    let at = |code, found: String, expected: String| vec![draft.at("/metadata/namespace", code, found, expected)];
-    if namespace.as_str() == "kube-system" || is_protected(namespace.as_str()) {
-        let found = format!("the namespace {namespace} keeps the cluster or tidegate itself running");
-        return at(Code::ProtectedTarget, found, "a namespace of your own".to_owned());
-    }
-    if !caps.allows_namespace(namespace) {
-        let allowed: Vec<&str> = caps.namespaces().iter().map(Namespace::as_str).collect();
-        let found = format!("this installation does not serve the namespace {namespace}");
-        return at(Code::NotPermitted, found, format!("one of {}", allowed.join(", ")));
-    }
-    let Some(policy) = policy else { return Vec::new() };
-    let Some((name, tenant)) = policy.tenant_of(&draft.path) else {
-        let expected: Vec<String> = policy.tenants.values().map(|t| format!("{}/", t.path)).collect();
-        let found = "this file lies in the directory of no tenant".to_owned();
-        return at(Code::NotPermitted, found, format!("a file below {}", expected.join(" or ")));
-    };
-    if tenant.namespaces.contains(namespace) {
-        return Vec::new();
-    }
-    let allowed: Vec<&str> = tenant.namespaces.iter().map(Namespace::as_str).collect();
-    let found = format!("tenant {name} may not use the namespace {namespace}");
-    at(Code::NotPermitted, found, format!("one of {}", allowed.join(", ")))
 }
 
 /// What two rollouts cannot both have: the object that leads requests.

@@ -9,7 +9,10 @@ use crate::record::state::{Route, Run, Time};
 pub(super) fn turn(draft: &mut Draft<'_>, run: &Run) -> Option<Wait> {
     let waves = draft.input.policy.waves.clone().filter(|_| run.route != Route::Rollback)?;
     let now = draft.now();
-    let (soak, first) = match waves.turn(&draft.input.me.cluster, &run.revision) {
+    // What makes no version may have come along since.
+    let set = draft.input.sets.get(&run.to);
+    let revision = set.map_or(&run.revision, |set| &set.revision);
+    let (soak, first) = match waves.turn(&draft.input.me.cluster, revision, &run.revision) {
         WaveTurn::Failed(why) => return Some(Wait::new(Reason::WaveFailed, why)),
         WaveTurn::Waits(why) => {
             if run.preceded.is_some() {

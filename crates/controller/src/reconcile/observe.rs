@@ -179,10 +179,12 @@ impl Scene<'_> {
     /// Whose turn it is, where there is a fleet.
     fn waves(&self, id: &RolloutId) -> Option<Waves> {
         let fleet = Arc::clone(self.view.main.policies()?.fleet()?);
-        let clusters = self.view.main.rollout(id).map(|rollout| rollout.clusters.clone()).unwrap_or_default();
+        let rollout = self.view.main.rollout(id);
+        let clusters = rollout.map(|rollout| rollout.clusters.clone()).unwrap_or_default();
+        let wants = rollout.map(|rollout| rollout.elsewhere.clone()).unwrap_or_default();
         let others = clusters.iter().filter(|cluster| **cluster != self.me.cluster);
         let peers = others.map(|cluster| (cluster.clone(), self.view.peers.of(cluster, id))).collect();
-        Some(Waves { fleet, clusters, peers })
+        Some(Waves { fleet, clusters, wants, peers })
     }
 
     /// Everything that this rollout's next move depends on.

@@ -12,7 +12,7 @@ fn waves(rest: usize, first: &str, then: &str) -> Waves {
     );
     let fleet = fleet::parse(&fleet::FILE.parse().unwrap(), text.as_bytes()).unwrap();
     let clusters = fleet.clusters.keys().cloned().collect();
-    Waves { fleet: Arc::new(fleet), clusters, peers: BTreeMap::new() }
+    Waves { fleet: Arc::new(fleet), clusters, wants: BTreeMap::new(), peers: BTreeMap::new() }
 }
 
 fn cluster(i: usize) -> ClusterName {
@@ -39,7 +39,7 @@ impl Waves {
     }
 
     fn at(&self, i: usize) -> WaveTurn {
-        self.turn(&cluster(i), &new())
+        self.turn(&cluster(i), &new(), &new())
     }
 }
 
@@ -95,6 +95,22 @@ fn f_7_what_failed_in_one_cluster_goes_to_no_other() {
     assert_eq!(tolerated.at(1), next(0));
     assert_eq!(tolerated.clone().has(1, failed()).at(2), next(0));
     assert!(matches!(tolerated.has(1, failed()).has(2, failed()).at(3), WaveTurn::Failed(_)));
+}
+
+/// Requirement F-11: where clusters have files of their own each has its own version of what main says.
+#[test]
+fn f_11_a_cluster_with_files_of_its_own_has_its_own_revision() {
+    let mut fleet = waves(1, "", "").has(0, peer('c'));
+    assert!(matches!(fleet.at(1), WaveTurn::Waits(_)));
+    fleet.wants.insert(cluster(0), Some(revision('c')));
+    assert_eq!(fleet.at(1), next(0));
+    fleet.wants.insert(cluster(0), None);
+    assert!(matches!(fleet.at(1), WaveTurn::Waits(why) if why.contains("files on main have errors")));
+    // What a run took along is what the others have.
+    let along = waves(1, "", "").has(0, peer('b'));
+    assert_eq!(along.turn(&cluster(1), &new(), &revision('a')), next(0));
+    let refused = waves(1, "", "").has(0, Peer { refused: [revision('a')].into(), ..peer('d') });
+    assert!(matches!(refused.turn(&cluster(1), &new(), &revision('a')), WaveTurn::Failed(_)));
 }
 
 #[test]

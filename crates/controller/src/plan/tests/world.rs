@@ -229,6 +229,7 @@ impl World {
             path: "teams/shop/podinfo/rollout.yaml".parse().expect("a path"),
             blob: "b".repeat(40).parse().expect("a blob"),
             clusters: ["home".parse().expect("a cluster")].into(),
+            elsewhere: BTreeMap::new(),
             plan: plan(yaml),
             rollback_window: Span::from_secs(86_400),
             suspend: Suspend::No,
