@@ -71,5 +71,11 @@ pub(super) async fn look(
 pub(super) fn kinds(set: Option<&Set>, state: Option<&RolloutState>) -> BTreeSet<Kind> {
     let owned = state.into_iter().flat_map(|state| state.clusters.values()).flat_map(|cluster| &cluster.inventory);
     let wanted = set.into_iter().flat_map(|set| set.objects.keys());
-    wanted.map(|object| object.kind).chain(owned.map(|owned| owned.reference.kind)).collect()
+    let mut kinds: BTreeSet<Kind> =
+        wanted.map(|object| object.kind).chain(owned.map(|owned| owned.reference.kind)).collect();
+    // Layers are in no cluster.
+    if kinds.remove(&Kind::NodeConfigLayer) {
+        kinds.extend([Kind::Node, Kind::NodeConfig]);
+    }
+    kinds
 }

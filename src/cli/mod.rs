@@ -29,6 +29,7 @@ mod state;
 mod status;
 mod tracked;
 mod ui;
+mod units;
 pub mod validate;
 mod why;
 

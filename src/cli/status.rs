@@ -6,6 +6,7 @@ use super::failure::Failure;
 use super::repository::{Access, Repository};
 use super::screen::{Screen, now};
 use super::ui::{self, Ink, Paint, Table};
+use super::units;
 use crate::forge::branch;
 use crate::manifest::ids::{Namespace, RolloutId};
 use crate::record::state::Time;
@@ -13,7 +14,7 @@ use crate::record::text;
 use crate::report::view::{self, RolloutView, StatusView, Urgency, WaitView};
 use clap::Args;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How often `--watch` looks.
@@ -29,7 +30,8 @@ const EVERY: Duration = Duration::from_secs(2);
   tidegate status shop --watch
   tidegate status shop/podinfo -o json
   tidegate status shop/podinfo --exit-code   # 3 while it waits or moves, 1 if it failed
-  tidegate status --open --exit-code         # 0 if no run is open"
+  tidegate status --open --exit-code         # 0 if no run is open
+  tidegate status network/fabric --units --kubeconfig ~/.kube/config"
 )]
 pub(super) struct StatusArgs {
     /// Only this rollout (NAMESPACE/NAME, or its name alone), or all of this namespace
@@ -41,6 +43,12 @@ pub(super) struct StatusArgs {
     /// Only rollouts whose run is open, or whose record cannot be read
     #[arg(long)]
     open: bool,
+    /// Shows the nodes of one rollout that configures nodes, as they are in the cluster
+    #[arg(long, requires = "which", requires = "kubeconfig", conflicts_with_all = ["open", "exit_code"])]
+    units: bool,
+    /// The cluster, for --units
+    #[arg(long, value_name = "FILE", requires = "units")]
+    kubeconfig: Option<PathBuf>,
     /// Ends with 3 while something waits or moves, with 1 if something failed
     #[arg(long)]
     exit_code: bool,
@@ -59,6 +67,9 @@ pub(super) async fn command(args: StatusArgs, screen: &Screen) -> Result<Exit, F
     } else {
         Repository::open(&args.repository, Access::Read).await?
     };
+    if let (Some(which), Some(kubeconfig), true) = (&args.which, &args.kubeconfig, args.units) {
+        return nodes(&repository, which, kubeconfig, (args.watch, screen)).await;
+    }
     let status = look(&repository, &args).await?;
     if !args.watch {
         show(&status)?;
@@ -82,6 +93,28 @@ pub(super) async fn command(args: StatusArgs, screen: &Screen) -> Result<Exit, F
             Ok(()) => look(&repository, &args).await,
             Err(failure) => Err(failure),
         };
+    }
+}
+
+/// Shows the nodes of a rollout; each time that it looks, with `--watch`.
+async fn nodes(
+    repository: &Repository,
+    which: &str,
+    kubeconfig: &Path,
+    (watch, screen): (bool, &Screen),
+) -> Result<Exit, Failure> {
+    let records = repository.records().await?;
+    let id = super::repository::find(which, records.keys())?;
+    loop {
+        let view = units::look(repository, &id.namespace, kubeconfig).await?;
+        if watch && screen.format == Format::Table {
+            screen.print("\u{1b}[H\u{1b}[2J")?;
+        }
+        screen.show(&view, |view, ink| units::table(view, now(), ink))?;
+        if !watch {
+            return Ok(Exit::Done);
+        }
+        tokio::time::sleep(EVERY).await;
     }
 }
 

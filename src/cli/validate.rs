@@ -146,7 +146,10 @@ pub(super) fn loaded(dir: &Path) -> Result<Loaded, Unreadable> {
 /// As [`loaded`].
 pub(super) fn loaded_with(dir: &Path, caps: &Caps) -> Result<Loaded, Unreadable> {
     let files = read(dir)?;
-    let mut loaded = load::load(&files, caps);
+    let mut loaded = match caps.cluster() {
+        Some(_) => load::load(&files, caps),
+        None => load::fleet::load_everywhere(&files, caps),
+    };
     let below = floors::below(&files, &loaded);
     loaded.warnings.extend(below);
     let links = linked(dir, &files, &loaded);

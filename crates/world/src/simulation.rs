@@ -2,6 +2,7 @@
 //! one clock. The controller that runs in it is the one that is shipped.
 
 use super::kube_api::KubeApi;
+use super::kube_api::World;
 use super::metrics::SimulatedMetrics;
 use super::webhook::SimulatedWebhook;
 use super::workloads::Controllers;
@@ -40,15 +41,19 @@ const MOST: usize = 1_000;
 const PERSON: (&str, &str) = ("Ana", "ana@example.org");
 /// Where the controller lives.
 const HOME: &str = "tidegate";
-/// The installation of the world. Nobody asks its addresses: the parts are handed in.
-const INSTALLATION: &str = "apiVersion: tidegate.io/v1alpha1
-kind: Installation
-spec:
-  instance: world
-  repository: {url: \"https://world.invalid/fleet.git\", poll: 2s}
-  clusters: {home: {inCluster: {}}}
-  caps: {namespaces: [shop], nodes: {}}
-";
+/// An installation of the world. Nobody asks its addresses: the parts are handed in.
+fn installed(instance: &str, cluster: &str) -> Result<Installation, SimulationError> {
+    let text = format!(
+        "apiVersion: tidegate.io/v1alpha1\nkind: Installation\nspec:\n  instance: {instance}\n  \
+         repository: {{url: \"https://world.invalid/fleet.git\", poll: 2s}}\n  clusters: {{{cluster}: {{inCluster: {{}}}}}}\n  \
+         caps: {{namespaces: [shop], nodes: {{}}}}\n"
+    );
+    let name = "installation.yaml".parse().expect("a plain name");
+    installation::parse(&name, text.as_bytes()).map_err(SimulationError::Installation)
+}
+
+/// How many uids clusters of one repository are apart.
+const APART: u64 = 1 << 32;
 
 /// Why the world does not come to be, or cannot be changed.
 #[derive(Debug, thiserror::Error)]
@@ -89,6 +94,7 @@ pub struct Simulation {
     /// The provider `tester` of checks.
     pub tester: Arc<SimulatedWebhook>,
     directory: PathBuf,
+    repository: PathBuf,
     person: Store,
     fault_injection: Arc<Mutex<Option<Arc<GitHook>>>>,
     signing: Mutex<Option<CommitSigning>>,
@@ -114,35 +120,45 @@ impl Simulation {
     /// # Errors
     /// When the directory cannot be written.
     pub fn new(directory: &Path, at: Time) -> Result<Self, SimulationError> {
-        let name = "installation.yaml".parse().expect("a plain name");
-        let installation =
-            installation::parse(&name, INSTALLATION.as_bytes()).map_err(SimulationError::Installation)?;
-        let api = KubeApi::new(*at);
-        api.change(|world| {
-            let served = installation.caps.namespaces().iter().map(Namespace::as_str);
-            served.chain([HOME]).for_each(|namespace| world.make_namespace(namespace));
-        });
         let repository = directory.join("fleet.git");
         create_bare(&repository)?;
-        let (metrics, tester) = (Arc::new(SimulatedMetrics::default()), Arc::new(SimulatedWebhook::default()));
-        let person = Store::open(&directory.join("ana"), remote(&repository))?;
-        let (clock, directory, fault_injection) = (Clock::set(at), directory.to_owned(), Arc::default());
-        let (clocks, signing, host, others) = (Mutex::default(), Mutex::default(), Mutex::default(), Providers::new());
-        let away = AtomicBool::new(false);
+        let cluster = World::new(at);
+        Self::of(directory, repository, cluster, (Clock::set(at), installed("world", "home")?))
+    }
+
+    /// The `number`th cluster beside this one, at the same time and with the same repository: its instance, and the cluster in the policy,
+    /// are called `name`.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn beside(&self, directory: &Path, name: &str, number: u64) -> Result<Self, SimulationError> {
+        let cluster = World::numbered(self.clock.now(), number * APART);
+        Self::of(directory, self.repository.clone(), cluster, (self.clock.clone(), installed(name, name)?))
+    }
+
+    fn of(
+        directory: &Path,
+        repository: PathBuf,
+        mut cluster: World,
+        (clock, installation): (Clock, Installation),
+    ) -> Result<Self, SimulationError> {
+        let served = installation.caps.namespaces().iter().map(Namespace::as_str);
+        served.chain([HOME]).for_each(|namespace| cluster.make_namespace(namespace));
         Ok(Self {
-            api,
+            api: KubeApi::over(cluster),
             clock,
-            clocks,
+            clocks: Mutex::default(),
             installation,
-            metrics,
-            others,
-            tester,
-            directory,
-            person,
-            fault_injection,
-            signing,
-            away,
-            host,
+            metrics: Arc::new(SimulatedMetrics::default()),
+            others: Providers::new(),
+            tester: Arc::new(SimulatedWebhook::default()),
+            directory: directory.to_owned(),
+            person: Store::open(&directory.join("ana"), remote(&repository))?,
+            repository,
+            fault_injection: Arc::default(),
+            signing: Mutex::default(),
+            away: AtomicBool::new(false),
+            host: Mutex::default(),
             gateways: Mutex::default(),
         })
     }
@@ -164,7 +180,7 @@ impl Simulation {
     /// Where the repository is.
     #[must_use]
     pub fn repository(&self) -> PathBuf {
-        self.directory.join("fleet.git")
+        self.repository.clone()
     }
 
     /// Lets `hook` decide from now on what goes wrong between a controller, by its identity, and Git.

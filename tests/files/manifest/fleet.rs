@@ -1,11 +1,12 @@
 //! Rollouts that run on several clusters.
 
-use crate::tree::{PODINFO, PODINFO_SET, Tree, codes};
+use crate::tree::{PODINFO, PODINFO_SET, Tree, WORKER, codes};
 use tidegate::cli::validate::{Colour, Output, report};
 use tidegate::manifest::desired::Rollout;
 use tidegate::manifest::diagnostic::Code;
 use tidegate::manifest::ids::ClusterName;
 use tidegate::manifest::installation::Caps;
+use tidegate::manifest::load::fleet::load_everywhere;
 use tidegate::manifest::load::{Loaded, load};
 
 const FLEET: &str = "apiVersion: tidegate.io/v1alpha1\nkind: Fleet\nspec:\n  clusters:\n    home: {instance: prod, uid: a}\n    lab: {instance: lab, uid: b}\n  \
@@ -79,10 +80,10 @@ fn f_11_each_cluster_may_have_files_of_its_own_and_knows_what_the_others_are_to_
     assert_eq!(podinfo(&home).elsewhere, [(named("lab"), Some(podinfo(&lab).set.revision.clone()))].into());
     assert_ne!(podinfo(&home).set.revision, podinfo(&lab).set.revision);
     // Where no cluster is known all are looked at.
-    assert!(tree.load().errors().is_empty());
+    assert!(load_everywhere(&tree.0, &Caps::unknown()).errors().is_empty());
     let mut missing = tree.clone();
     missing.remove("teams/shop/podinfo/clusters/lab/where.yaml");
-    assert_eq!(codes(&missing.load(), "shop/podinfo"), [Code::FileMissing]);
+    assert_eq!(codes(&load_everywhere(&missing.0, &Caps::unknown()), "shop/podinfo"), [Code::FileMissing]);
     assert_eq!(podinfo(&load(&missing.0, &serving("home"))).elsewhere, [(named("lab"), None)].into());
 }
 
@@ -91,7 +92,7 @@ fn f_11_what_is_wrong_in_one_cluster_says_in_which_and_what_is_wrong_in_all_is_t
     let mut tree = differing();
     tree.edit("teams/shop/podinfo/clusters/lab/where.yaml", "data: {cluster: lab}", "data: [lab]");
     tree.edit(PODINFO_SET, "kind: Deployment", "kind: Deployment\nmetadta: {}");
-    let told = report(&tree.load(), Output::Text, Colour::Never).text;
+    let told = report(&load_everywhere(&tree.0, &Caps::unknown()), Output::Text, Colour::Never).text;
     insta::assert_snapshot!(told);
     assert!(load(&tree.0, &serving("home")).rollouts[&"shop/podinfo".parse().unwrap()].is_ok());
 }
@@ -102,4 +103,20 @@ fn f_11_what_is_tracked_is_no_version_of_several_clusters() {
     tree.put("fleet.yaml", FLEET);
     tree.edit(PODINFO, "name: podinfo}", "name: podinfo, layout: primary, track: {configMaps: [settings]}}");
     assert!(codes(&tree.load(), "shop/podinfo").contains(&Code::Conflict));
+}
+
+/// What two rollouts share is a mistake where both are, and nowhere else.
+#[test]
+fn f_9_an_object_is_one_rollout_s_in_each_cluster_by_itself() {
+    let mut tree = differing();
+    let shared = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: where}\ndata: {a: b}\n";
+    tree.put("teams/shop/worker/where.yaml", shared).edit(WORKER, "[worker.yaml]", "[worker.yaml, where.yaml]");
+    let told = report(&load_everywhere(&tree.0, &Caps::unknown()), Output::Text, Colour::Never).text;
+    assert!(told.contains("error[Conflict]") && told.contains("1 of 3 rollouts valid"), "{told}");
+    // In the one cluster that has no such file both are fine, in the other both are told.
+    tree.edit("teams/shop/podinfo/clusters/home/where.yaml", "name: where", "name: here");
+    let rejected = |cluster: &str| codes(&load(&tree.0, &serving(cluster)), "shop/worker");
+    assert_eq!((rejected("home"), rejected("lab")), (vec![], vec![Code::Conflict]));
+    let told = report(&load_everywhere(&tree.0, &Caps::unknown()), Output::Text, Colour::Never).text;
+    assert!(told.contains("in the cluster lab"), "{told}");
 }

@@ -95,6 +95,7 @@ fn n_29_what_goes_with_no_node_is_refused() {
         (ROLLOUT, "maxUnavailable: 2", "maxUnavailable: \"2\"", Code::Schema),
         (ROLLOUT, "maxUnavailable: 2", "maxStalled: 0", Code::Schema),
         (ROLLOUT, "maxUnavailable: 2", "pickupDeadline: soon", Code::Schema),
+        (ROLLOUT, "maxUnavailable: 2", "pickupDeadline: 0s", Code::Schema),
         (ROLLOUT, "maxUnavailable: 2", "topology: {maxUnavailable: 1}", Code::Schema),
         (ROLLOUT, "maxUnavailable: 2", "topology: {key: rack, maxUnavailable: 0%}", Code::Schema),
         (ROLLOUT, "maxUnavailable: 2", "order: []", Code::Schema),

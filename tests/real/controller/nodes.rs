@@ -146,5 +146,10 @@ async fn n_1_n_3_n_22_nodes_are_configured_one_by_one_and_one_that_fails_takes_t
     })
     .await;
 
+    let (url, kubeconfig) = (world.git.url("it"), world.bed.kubeconfig());
+    let mut status = Command::new(PROGRAM);
+    status.args(["status", "fabric", "--units", "--repo", &url, "--kubeconfig"]).arg(&kubeconfig);
+    let shown = String::from_utf8(status.output().await.unwrap().stdout).unwrap();
+    assert!(shown.contains("3 nodes: 3 Applied") && shown.contains("node-2"), "{shown}");
     world.settled(&[]).await;
 }

@@ -1,8 +1,9 @@
 //! The table of kinds that the simulated API server works by, made from what the real one publishes.
 
 use crate::support::cluster::{Bed, eventually};
+use crate::support::helm::Release;
 use crate::tree::source_dir;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -23,6 +24,7 @@ const KINDS: &[(&str, &str, &[&str])] = &[
     ("apis/traefik.io/v1alpha1", "traefik.io/v1alpha1", &["IngressRoute", "TraefikService"]),
     ("apis/projectcontour.io/v1", "projectcontour.io/v1", &["HTTPProxy"]),
     ("apis/gateway.solo.io/v1", "gateway.solo.io/v1", &["RouteTable"]),
+    ("apis/tidegate.io/v1alpha1", "tidegate.io/v1alpha1", &["NodeConfig"]),
 ];
 
 /// Texts that stay when they are empty, because they are pointers in Kubernetes' own types (`types.go`), which the
@@ -250,9 +252,24 @@ const HEAD: &str = "\
 # {TYPE} a map; NAME! and {TYPE}! have one owner
 ";
 
+/// The definition of NodeConfigs, as the chart brings it.
+fn node_configs() -> String {
+    let values = json!({
+        "instance": "it", "namespaces": ["shop"], "repository": {"url": "https://git.example.test/shop.git"},
+        "image": {"repository": "registry.example.test/tidegate"},
+        "nodes": {"enabled": true, "namespace": "shop", "agent": {"driver": "/opt/fabric/driver"}},
+    });
+    let objects = Release { name: "tide", namespace: "tidegate" }.objects(&values);
+    let definition = objects.into_iter().find(|object| object["kind"] == "CustomResourceDefinition");
+    definition.unwrap().to_string()
+}
+
 #[tokio::test]
 async fn the_table_of_kinds_is_that_of_the_real_api_server() {
-    let client = Bed::shared().await.client().await;
+    let bed = Bed::shared().await;
+    let client = bed.client().await;
+    let definition = tokio::task::spawn_blocking(node_configs).await.unwrap();
+    bed.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", "-"], &definition).await;
     let mut documents = BTreeMap::new();
     for (path, ..) in KINDS {
         // A CRD's document comes a moment after the CRD.

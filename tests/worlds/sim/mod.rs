@@ -1,5 +1,6 @@
 //! What must be so in any world.
 
+mod fleet;
 mod heard;
 mod incremental;
 mod many;

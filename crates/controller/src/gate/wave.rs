@@ -115,7 +115,7 @@ impl Waves {
                     few(&failed)
                 ));
             }
-            let open = |stands: &[(&ClusterName, Standing)]| -> Option<String> {
+            let told = |stands: &[(&ClusterName, Standing)]| -> Option<String> {
                 // Where each stands changes all the time, and is no news for the record of those that wait.
                 let dark: Vec<String> = stands.iter().filter_map(|(name, it)| it.dark(name)).collect();
                 let dark = if dark.is_empty() { String::new() } else { format!(": {}", few(&dark)) };
@@ -124,12 +124,15 @@ impl Waves {
             if i < own {
                 let left = stands.iter().filter(|(_, it)| *it != Standing::Done).count();
                 soak = if all.is_empty() { soak } else { wave.said.soak };
-                waits = waits.or_else(|| open(&stands).filter(|_| left > tolerated));
+                waits = waits.or_else(|| told(&stands).filter(|_| left > tolerated));
             } else {
                 let before: Vec<_> = stands.into_iter().filter(|(name, _)| *name < me).collect();
-                // Those that failed, and may, are through.
-                let left = before.iter().filter(|(_, it)| matches!(it, Standing::Open | Standing::Dark(_))).count();
-                first = open(&before).filter(|_| left >= at_a_time(wave, all.len()));
+                // Those that failed, and may, are through, and so are as many that say nothing.
+                let silent = before.iter().filter(|(_, it)| matches!(it, Standing::Dark(_))).count();
+                let spared = silent.min(tolerated - failed.len());
+                let open = before.iter().filter(|(_, it)| *it == Standing::Open).count();
+                let left = open + silent - spared;
+                first = told(&before).filter(|_| left >= at_a_time(wave, all.len()));
             }
         }
         waits.map_or(WaveTurn::Next { soak, first }, WaveTurn::Waits)
@@ -148,7 +151,11 @@ impl Waves {
             Some(Ok(Some(peer))) if [revision, began].iter().any(|one| peer.refused.contains(*one)) => {
                 Standing::Failed(peer.phase.clone())
             }
-            Some(Ok(Some(peer))) if peer.promoted.as_ref() == Some(revision) && peer.run.as_ref() != Some(began) => {
+            // What makes no version may have come along here, or there, since.
+            Some(Ok(Some(peer)))
+                if [revision, began].iter().any(|one| peer.promoted.as_ref() == Some(*one))
+                    && peer.run.as_ref() != Some(began) =>
+            {
                 Standing::Done
             }
             Some(Ok(Some(_))) => Standing::Open,

@@ -92,7 +92,7 @@ pub(super) fn read(
     // Of those in the directories only what is above them can keep them from being seen.
     let unlisted = |(path, found): &(RepoPath, Place)| is_outside(path) || found.is_err();
     let beside: Vec<(RepoPath, Place)> = sought.files.iter().map(placed).filter(unlisted).collect();
-    let fleet = place(repository, root, &fleet_path())?;
+    let fleet = tree::entry(root, &fleet_path())?;
     let ours = [tree::entry(root, &policy_path())?, fleet.clone()];
     let ids = Ids::of(root, &ours, sought, [&places, &beside]);
     if known.is_some_and(|known| known.id == ids.whole || (!ids.needs_whole && known.id == ids.parts)) {

@@ -1,5 +1,6 @@
 //! Small looks into a commit's tree: one file, or which directories there are. What they cost does not grow with the rest.
 
+use super::remote::RemoteLimits;
 use super::{GitError, Store, tree};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::CommitId;
@@ -48,12 +49,34 @@ impl Store {
         dir: &RepoPath,
         depth: usize,
     ) -> Result<BTreeMap<RepoPath, String>, GitError> {
+        self.directories_within(commit, dir, (depth, usize::MAX)).await
+    }
+
+    /// The same of a branch of others, who may write there what they like.
+    ///
+    /// # Errors
+    /// `Missing` when the commit is not there, `Limit` when there are more names than are looked at.
+    pub async fn directories_of_others(
+        &self,
+        commit: &CommitId,
+        dir: &RepoPath,
+        depth: usize,
+    ) -> Result<BTreeMap<RepoPath, String>, GitError> {
+        self.directories_within(commit, dir, (depth, RemoteLimits::default().entries)).await
+    }
+
+    async fn directories_within(
+        &self,
+        commit: &CommitId,
+        dir: &RepoPath,
+        (depth, names): (usize, usize),
+    ) -> Result<BTreeMap<RepoPath, String>, GitError> {
         let (commit, dir) = (commit.clone(), dir.clone());
         self.on_cache(move |_, repository| {
             let root = tree::root(repository, &commit)?;
-            let mut found = BTreeMap::new();
+            let (mut found, mut left) = (BTreeMap::new(), names);
             if let Some(top) = tree::directory(repository, &root, &dir)? {
-                descend(repository, &top, &dir, depth, &mut found)?;
+                descend(repository, &top, (&dir, depth), &mut left, &mut found)?;
             }
             Ok(found)
         })
@@ -64,10 +87,14 @@ impl Store {
 fn descend(
     repository: &Repository,
     tree: &Tree<'_>,
-    at: &RepoPath,
-    depth: usize,
+    (at, depth): (&RepoPath, usize),
+    left: &mut usize,
     found: &mut BTreeMap<RepoPath, String>,
 ) -> Result<(), GitError> {
+    *left = left.checked_sub(tree.len()).ok_or_else(|| GitError::Limit {
+        what: format!("the number of names below {at}"),
+        limit: RemoteLimits::default().entries.to_string(),
+    })?;
     for entry in tree.iter().filter(|entry| entry.filemode() == i32::from(FileMode::Tree)) {
         // What no path can name is none of ours.
         let Some(path) = entry.name().ok().and_then(|name| format!("{at}/{name}").parse::<RepoPath>().ok()) else {
@@ -78,7 +105,7 @@ fn descend(
         } else {
             let below = repository.find_tree(entry.id());
             let below = below.map_err(|error| GitError::local(&format!("read the directory {path}"), error))?;
-            descend(repository, &below, &path, depth - 1, found)?;
+            descend(repository, &below, (&path, depth - 1), left, found)?;
         }
     }
     Ok(())

@@ -22,7 +22,7 @@ pub struct Fleet {
 }
 
 /// One cluster of a fleet.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FleetMember {
     /// The instance that serves it.
     pub instance: InstanceName,
@@ -99,52 +99,87 @@ fn waves(parsed: &Parsed, spec: &raw::FleetSpec, found: &mut Vec<Diagnostic>) ->
             let what = format!("there is a wave {} already", wave.name);
             found.push(at(parsed, &format!("/spec/waves/{i}/name"), what, "a name that no other wave has"));
         }
-        let mut clusters = BTreeSet::new();
-        match &wave.clusters {
-            WaveClusters::Names(named) => {
-                let pointer = format!("/spec/waves/{i}/clusters/names");
-                let wrong = |name: &ClusterName, what: String, expected: &str| {
-                    let list = parsed.documents.first().and_then(|root| root.at(&pointer)).map(Node::items);
-                    let item = list.unwrap_or_default().iter().find(|item| item.text() == Some(name.as_str()));
-                    parsed.source.at(item.map(|item| item.mark).unwrap_or_default(), Code::FleetInvalid, what, expected)
-                };
-                for name in named {
-                    let known = spec.clusters.get_key_value(name);
-                    let Some((name, _)) = known else {
-                        found.push(wrong(name, format!("there is no cluster {name}"), "names of spec.clusters"));
-                        continue;
-                    };
-                    if let Some(other) = seen.insert(name, &wave.name) {
-                        let what = format!("the cluster {name} is in the wave {other} already");
-                        found.push(wrong(name, what, "each cluster in one wave"));
-                    }
-                    clusters.insert(name.clone());
-                }
+        let pointer = format!("/spec/waves/{i}/clusters");
+        let clusters = match &wave.clusters {
+            WaveClusters { names: Some(names), selector: None } => {
+                named(parsed, spec, (i, wave), names, &mut seen, found)
             }
-            WaveClusters::Selector(selector) => match NodeSelector::of(selector) {
+            WaveClusters { names: None, selector: Some(selector) } => match NodeSelector::of(selector) {
+                Ok(selector) => selected(spec, wave, &selector, &mut seen),
                 Err(_) => {
-                    let pointer = format!("/spec/waves/{i}/clusters/selector");
-                    found.push(at(parsed, &pointer, UNSELECTIVE.0.to_owned(), UNSELECTIVE.1));
-                }
-                Ok(selector) => {
-                    let named = |name: &ClusterName| {
-                        let says =
-                            |wave: &Wave| matches!(&wave.clusters, WaveClusters::Names(all) if all.contains(name));
-                        spec.waves.iter().any(says)
-                    };
-                    let selected =
-                        spec.clusters.iter().filter(|(name, it)| selector.selects(&it.labels) && !named(name));
-                    // What a selector before has is not meant again: the last wave may say `{}`.
-                    let selected = selected.filter(|(name, _)| !seen.contains_key(name)).map(|(name, _)| name);
-                    let selected: Vec<&ClusterName> = selected.collect();
-                    seen.extend(selected.iter().map(|name| (*name, &wave.name)));
-                    clusters.extend(selected.into_iter().cloned());
+                    found.push(at(parsed, &format!("{pointer}/selector"), UNSELECTIVE.0.to_owned(), UNSELECTIVE.1));
+                    BTreeSet::new()
                 }
             },
-        }
+            WaveClusters { .. } => {
+                let what = "names and selector, or neither of them".to_owned();
+                found.push(at(parsed, &pointer, what, "names: […], or selector: {…}; selector: {} for all others"));
+                BTreeSet::new()
+            }
+        };
+        found.extend(idle(parsed, (i, wave), &clusters).filter(|_| found.is_empty()));
         waves.push(FleetWave { said: wave.clone(), clusters });
     }
     waves
+}
+
+/// The clusters that a wave names.
+fn named<'a>(
+    parsed: &Parsed,
+    spec: &'a raw::FleetSpec,
+    (i, wave): (usize, &'a Wave),
+    names: &BTreeSet<ClusterName>,
+    seen: &mut BTreeMap<&'a ClusterName, &'a WaveName>,
+    found: &mut Vec<Diagnostic>,
+) -> BTreeSet<ClusterName> {
+    let list = parsed.documents.first().and_then(|root| root.at(&format!("/spec/waves/{i}/clusters/names")));
+    let items = list.map(Node::items).unwrap_or_default();
+    let wrong = |name: &ClusterName, what: String, expected: &str| {
+        let item = items.iter().find(|item| item.text() == Some(name.as_str()));
+        parsed.source.at(item.map(|item| item.mark).unwrap_or_default(), Code::FleetInvalid, what, expected)
+    };
+    let mut clusters = BTreeSet::new();
+    for name in names {
+        let Some((name, _)) = spec.clusters.get_key_value(name) else {
+            found.push(wrong(name, format!("there is no cluster {name}"), "names of spec.clusters"));
+            continue;
+        };
+        if let Some(other) = seen.insert(name, &wave.name) {
+            let what = format!("the cluster {name} is in the wave {other} already");
+            found.push(wrong(name, what, "each cluster in one wave"));
+        }
+        clusters.insert(name.clone());
+    }
+    clusters
+}
+
+/// The clusters that a wave selects: of those that no wave names, and none before has.
+fn selected<'a>(
+    spec: &'a raw::FleetSpec,
+    wave: &'a Wave,
+    selector: &NodeSelector,
+    seen: &mut BTreeMap<&'a ClusterName, &'a WaveName>,
+) -> BTreeSet<ClusterName> {
+    let is_named = |name: &ClusterName| {
+        spec.waves.iter().any(|wave| wave.clusters.names.as_ref().is_some_and(|names| names.contains(name)))
+    };
+    let all = spec.clusters.iter().filter(|(name, it)| selector.selects(&it.labels) && !is_named(name));
+    let all: Vec<&ClusterName> = all.map(|(name, _)| name).filter(|name| !seen.contains_key(name)).collect();
+    seen.extend(all.iter().map(|name| (*name, &wave.name)));
+    all.into_iter().cloned().collect()
+}
+
+/// A wave that the next one would not wait for.
+fn idle(parsed: &Parsed, (i, wave): (usize, &Wave), clusters: &BTreeSet<ClusterName>) -> Option<Diagnostic> {
+    let many = u32::try_from(clusters.len()).unwrap_or(u32::MAX);
+    if clusters.is_empty() {
+        let what = format!("the wave {} has no cluster", wave.name);
+        return Some(at(parsed, &format!("/spec/waves/{i}/clusters"), what, "clusters that no wave before has"));
+    }
+    (wave.tolerate >= many).then(|| {
+        let what = format!("all {many} clusters of the wave {} may fail, so that nobody would wait for it", wave.name);
+        at(parsed, &format!("/spec/waves/{i}/tolerate"), what, "fewer than the wave has clusters")
+    })
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 mod claim;
 mod conflict;
-mod fleet;
+pub mod fleet;
 mod hostnames;
 mod kinds;
 mod misnamed;
@@ -14,7 +14,6 @@ mod roots;
 mod router;
 
 use self::claim::{Claim, Room};
-use self::fleet::PerCluster;
 use self::permission::{no_policy, permission};
 use super::check::{self, Case, Copies, Findings};
 use super::desired::{Check, OnFailure, Plan, Promotion, Rollout, Suspend, Target, TargetKind, Traffic};
@@ -47,6 +46,8 @@ pub struct Loaded {
     pub policy: Result<Policy, Vec<Diagnostic>>,
     /// The clusters and waves; none where there is one cluster for each tenant.
     pub fleet: Result<Option<Fleet>, Vec<Diagnostic>>,
+    /// The clusters that have files of their own for some rollout.
+    pub differing: BTreeSet<ClusterName>,
     /// Every rollout that could be told by its name.
     pub rollouts: BTreeMap<RolloutId, Result<Rollout, Rejected>>,
     /// What is wrong with files that are rollouts of no name, or of a name that is not theirs.
@@ -134,7 +135,14 @@ pub fn declared(files: &Files) -> BTreeSet<RolloutId> {
 #[must_use]
 pub fn load(files: &Files, caps: &Caps) -> Loaded {
     let (policy, fleet) = (permission::read_policy(files, caps), fleet::read(files));
-    let mut loaded = Loaded { policy, fleet, rollouts: BTreeMap::new(), unnamed: Vec::new(), warnings: Vec::new() };
+    let mut loaded = Loaded {
+        policy,
+        fleet,
+        differing: BTreeSet::new(),
+        rollouts: BTreeMap::new(),
+        unnamed: Vec::new(),
+        warnings: Vec::new(),
+    };
     let mut judged = Vec::new();
     let mut rooms: BTreeMap<Option<&TenantName>, Room> = BTreeMap::new();
     let policy = loaded.policy.as_ref().ok();
@@ -147,6 +155,7 @@ pub fn load(files: &Files, caps: &Caps) -> Loaded {
                 match Judged::new(files, (policy, fleet), caps, Draft::read(path, blob, bytes), room) {
                     Ok((rollout, warnings)) => {
                         loaded.warnings.extend(warnings);
+                        loaded.differing.extend(rollout.differing.iter().cloned());
                         judged.push(rollout);
                     }
                     Err(diagnostics) => loaded.unnamed.extend(diagnostics),
@@ -214,6 +223,10 @@ struct Judged {
     /// Whether its directory may declare it at all; if not, it takes part in no conflict.
     permitted: bool,
     clusters: BTreeSet<ClusterName>,
+    /// The clusters in which what it has is held against what others have there: one of all that the same rollouts run on.
+    claims: BTreeSet<ClusterName>,
+    /// Those that have files of their own for it.
+    differing: BTreeSet<ClusterName>,
     /// Its objects, as far as others may want the same: of all that were read no more is kept until all rollouts were.
     items: BTreeMap<ObjectRef, Claim>,
     target: Option<ObjectRef>,
@@ -243,6 +256,8 @@ impl Judged {
         let mut judged = Self {
             path: draft.path.clone(),
             permitted: errors.is_empty(),
+            claims: fleet::claims(&clusters, caps.cluster(), policy),
+            differing: BTreeSet::new(),
             clusters,
             items: BTreeMap::new(),
             target: None,
@@ -265,18 +280,15 @@ impl Judged {
                 let jobs = job::read(files, &draft.path, source, root, &raw.spec, namespace, &mut room.values);
                 let tenant = policy.and_then(|policy| policy.tenant_of(&judged.path));
                 let nodes = caps.nodes_of(tenant.map(|(_, tenant)| tenant));
-                let mut found = PerCluster::default();
-                for here in fleet::read_for(&raw.spec.manifests, &judged.clusters, caps.cluster()) {
-                    let entries = fleet::entries(&raw.spec.manifests, here.as_ref());
-                    let (findings, listed, items) =
-                        judged.examine(files, policy, caps, (&draft, root), (raw, &entries, &jobs), &mut room.values);
-                    found.add(here, findings);
-                    let rollout = || judged.finished(&draft, raw, (listed, &items), (&jobs, nodes.clone()));
-                    finished = finished.or_else(rollout);
+                let entries = fleet::entries(&raw.spec.manifests, fleet::read_for(&judged.clusters, caps.cluster()));
+                if fleet::differ(&raw.spec.manifests) {
+                    judged.differing.clone_from(&judged.clusters);
                 }
-                let findings = found.together();
+                let (findings, listed, items) =
+                    judged.examine(files, policy, caps, (&draft, root), (raw, &entries, &jobs), &mut room.values);
                 errors.extend(findings.errors);
                 warnings = room.warned(findings.warnings);
+                finished = judged.finished(&draft, raw, (listed, &items), (&jobs, nodes));
                 if let Some(rollout) = &mut finished {
                     rollout.elsewhere = fleet::elsewhere(files, &judged.path, raw, rollout, caps.cluster());
                 }

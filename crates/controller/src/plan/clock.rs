@@ -26,6 +26,7 @@ pub fn rectified(mut state: RolloutState, now: Time) -> RolloutState {
     }
     if let Some(run) = &mut state.run {
         mend(&mut run.started);
+        run.preceded.iter_mut().for_each(mend);
         run.away.values_mut().for_each(mend);
     }
     state

@@ -13,7 +13,12 @@ pub(super) fn turn(draft: &mut Draft<'_>, run: &Run) -> Option<Wait> {
     let set = draft.input.sets.get(&run.to);
     let revision = set.map_or(&run.revision, |set| &set.revision);
     let (soak, first) = match waves.turn(&draft.input.me.cluster, revision, &run.revision) {
-        WaveTurn::Failed(why) => return Some(Wait::new(Reason::WaveFailed, why)),
+        WaveTurn::Failed(why) => {
+            if run.preceded.is_some() {
+                precede(draft, None, "it failed in a cluster that is before this one");
+            }
+            return Some(Wait::new(Reason::WaveFailed, why));
+        }
         WaveTurn::Waits(why) => {
             if run.preceded.is_some() {
                 precede(draft, None, "a cluster of the waves before does not have it any more");

@@ -157,23 +157,11 @@ impl Scene<'_> {
     /// Every rollout that there is something to plan for.
     #[must_use]
     pub fn rollouts(&self) -> BTreeSet<RolloutId> {
-        let mut ids: BTreeSet<RolloutId> =
-            self.view.rollouts().into_iter().filter(|id| !self.is_elsewhere(id)).collect();
+        let mut ids: BTreeSet<RolloutId> = self.view.rollouts().into_iter().collect();
         if matches!(self.view.records, LoadedRecords::Unreadable(_)) {
             ids.extend(self.snapshot.owners(&self.me.instance));
         }
         ids
-    }
-
-    /// Whether a rollout is for other clusters of the fleet alone, and was never here.
-    fn is_elsewhere(&self, id: &RolloutId) -> bool {
-        let policies = self.view.main.policies();
-        let fleet = policies.as_ref().and_then(|policies| policies.fleet());
-        let (Some(fleet), Some(rollout), None) = (fleet, self.view.main.rollout(id), self.view.records.get(id)) else {
-            return false;
-        };
-        !rollout.clusters.contains(&self.me.cluster)
-            && rollout.clusters.iter().all(|cluster| fleet.clusters.contains_key(cluster))
     }
 
     /// Whose turn it is, where there is a fleet.

@@ -49,19 +49,21 @@ impl<T: Copy> PacedUnits<T> {
     /// slots are filled. What failed has one as long as it is not proven, be it moved or not.
     #[must_use]
     pub fn due(&self, quota: u32, slots: u32) -> Vec<T> {
-        self.due_by_zone(quota, slots, |_| None)
+        self.due_by_zone(quota, slots, &[], |_| None)
     }
 
-    /// The same where others have to have a slot in their zone, too: who has none there lets those behind it pass.
+    /// The same where others have to have a slot in their zone, too: who has none there lets those behind it pass. Of zones that are named in
+    /// `away` one more is away for each time.
     #[must_use]
-    pub fn due_by_zone(&self, quota: u32, slots: u32, zone: impl Fn(&T) -> Option<Zone>) -> Vec<T> {
+    pub fn due_by_zone(&self, quota: u32, slots: u32, away: &[usize], zone: impl Fn(&T) -> Option<Zone>) -> Vec<T> {
         let is = |wanted: Standing| self.units.iter().filter(move |(_, standing)| *standing == wanted);
-        let left = self.units.iter().filter(|(_, standing)| matches!(standing, Standing::Fresh | Standing::Failed));
-        let (failed, fresh): (Vec<&(T, Standing)>, Vec<_>) =
-            left.take(wide(quota)).partition(|(_, standing)| *standing == Standing::Failed);
+        let left = || self.units.iter().filter(|(_, standing)| matches!(standing, Standing::Fresh | Standing::Failed));
+        let failed: Vec<&(T, Standing)> =
+            left().take(wide(quota)).filter(|(_, standing)| *standing == Standing::Failed).collect();
         let mut taken: BTreeMap<usize, u32> = BTreeMap::new();
-        for (unit, _) in is(Standing::Moving).chain(failed.iter().copied()) {
-            zone(unit).into_iter().for_each(|zone| *taken.entry(zone.number).or_default() += 1);
+        let moving = is(Standing::Moving).chain(failed.iter().copied()).filter_map(|(unit, _)| zone(unit));
+        for number in moving.map(|zone| zone.number).chain(away.iter().copied()) {
+            *taken.entry(number).or_default() += 1;
         }
         let free = wide(slots).saturating_sub(is(Standing::Moving).count() + wide(self.between) + failed.len());
         let fits = |(unit, _): &&(T, Standing)| {
@@ -71,7 +73,8 @@ impl<T: Copy> PacedUnits<T> {
                 *taken <= zone.slots
             })
         };
-        let fresh = fresh.into_iter().filter(fits).take(free);
+        let fresh = left().filter(|(_, standing)| *standing == Standing::Fresh).filter(fits);
+        let fresh = fresh.take(free.min(wide(quota) - failed.len()));
         failed.iter().copied().chain(fresh).map(|(unit, _)| *unit).collect()
     }
 }
@@ -139,7 +142,7 @@ mod tests {
         ) {
             let fleet = fleet(&standings, 0);
             let zone = |unit: &usize| Zone { number: unit % zones, slots: of_zone };
-            let go = fleet.due_by_zone(u32::MAX, slots, |unit| Some(zone(unit)));
+            let go = fleet.due_by_zone(u32::MAX, slots, &[], |unit| Some(zone(unit)));
             let unproven = |number: usize| {
                 let of = |unit: &usize| zone(unit).number == number;
                 let fresh = go.iter().filter(|unit| of(unit) && standings[**unit] == Standing::Fresh).count();

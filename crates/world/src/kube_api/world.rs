@@ -33,9 +33,15 @@ impl World {
     /// A cluster with the namespaces `default` and `kube-system`, at that time.
     #[must_use]
     pub fn new(now: Time) -> Self {
+        Self::numbered(now, 0)
+    }
+
+    /// Another one, whose uids go on from there: that of its `kube-system` tells it from the first.
+    #[must_use]
+    pub fn numbered(now: Time, made: u64) -> Self {
         let absent = RESOURCES.iter().filter(|resource| resource.is(Trait::Absent));
         let missing = Arc::new(absent.map(|resource| (resource.api_version, resource.plural)).collect());
-        let mut world = Self { now, store: Store::default(), made: 0, collected: 0, missing };
+        let mut world = Self { now, store: Store::default(), made, collected: 0, missing };
         for name in ["kube-system", "default"] {
             world.make_namespace(name);
         }

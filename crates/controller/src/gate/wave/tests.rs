@@ -90,7 +90,8 @@ fn f_7_what_failed_in_one_cluster_goes_to_no_other() {
     assert!(matches!(later.at(3), WaveTurn::Failed(_)));
     assert!(matches!(later.at(1), WaveTurn::Failed(_)));
     // As many as are tolerated, and those that are silent with them.
-    let tolerated = waves(3, ", tolerate: 1", ", tolerate: 1");
+    let mut tolerated = waves(3, "", ", tolerate: 1");
+    Arc::make_mut(&mut tolerated.fleet).waves[0].said.tolerate = 1;
     assert_eq!(tolerated.clone().has(0, failed()).at(1), next(0));
     assert_eq!(tolerated.at(1), next(0));
     assert_eq!(tolerated.clone().has(1, failed()).at(2), next(0));
@@ -166,4 +167,18 @@ proptest! {
         }
         prop_assert!(truth.iter().all(|peer| peer.promoted == Some(new())));
     }
+}
+
+/// Requirement F-11: who says nothing holds up its own wave no longer than as many may be passed by, and no failed one counts twice.
+#[test]
+fn f_11_who_says_nothing_is_passed_by_where_it_may_be() {
+    let fleet = waves(3, "", ", tolerate: 1").has(0, peer('b'));
+    assert_eq!(fleet.at(1), next(0));
+    assert_eq!(fleet.at(2), next(0), "c-001 says nothing");
+    assert!(matches!(fleet.at(3), WaveTurn::Next { first: Some(_), .. }), "two say nothing");
+    let slow = fleet.clone().has(1, peer('a'));
+    assert!(matches!(slow.at(2), WaveTurn::Next { first: Some(_), .. }), "who is on its way is waited for");
+    let failed = fleet.has(1, failed());
+    assert_eq!(failed.at(2), next(0));
+    assert!(matches!(failed.at(3), WaveTurn::Next { first: Some(_), .. }), "one failed already");
 }

@@ -3,6 +3,7 @@
 use super::Case;
 use crate::manifest::desired::{By, HeaderMatch, Router, TargetKind};
 use crate::manifest::diagnostic::{Code, Diagnostic, quoted};
+use crate::manifest::duration::Span;
 use crate::manifest::ids::{Percent, StepName};
 use crate::manifest::layer::{self, NodeSelector};
 use crate::manifest::{expand, raw};
@@ -43,6 +44,10 @@ fn paced(case: &Case<'_>) -> Option<Diagnostic> {
     let rolling = case.spec.rolling_update.as_ref()?;
     let kind = case.spec.target.kind.kind();
     if case.spec.target.kind == TargetKind::NodeConfig {
+        if rolling.pickup() < Span::from_secs(10) {
+            let what = "each node would be late as soon as it is told";
+            return Some(case.error("/spec/rollingUpdate/pickupDeadline", Code::Schema, what, "at least 10s"));
+        }
         let i = rolling.order.iter().position(|selector| NodeSelector::of(selector).is_err())?;
         let (what, expected) = layer::UNSELECTIVE;
         return Some(case.error(&format!("/spec/rollingUpdate/order/{i}"), Code::Schema, what, expected));

@@ -21,60 +21,44 @@ fn f_11_each_cluster_is_in_one_wave() {
     assert_eq!(fleet.waves[1].said.max_updating.of(2), 1);
 }
 
+const ALL: &str = "  - {name: all, clusters: {selector: {}}}\n";
+
+/// What is told of these clusters and waves.
+fn told(clusters: &str, waves: &str) -> String {
+    fleet(clusters, waves).err().unwrap_or_default().join("\n")
+}
+
+#[track_caller]
+fn tells(clusters: &str, waves: &str, place: &str, words: &str) {
+    let told = told(clusters, waves);
+    assert!(told.contains(place) && told.contains(words), "{words}: {told}");
+}
+
 #[test]
-fn f_10_f_11_what_does_not_go_together_tells_its_line() {
-    let all = "  - {name: all, clusters: {selector: {}}}\n";
-    let table = [
-        (CLUSTERS.replace("uid: u-us", "uid: u-eu"), all.to_owned(), "fleet.yaml:7:29", "eu has the uid"),
-        (
-            CLUSTERS.replace("instance: us", "instance: eu"),
-            all.to_owned(),
-            "fleet.yaml:7:20",
-            "served by the instance eu",
-        ),
-        (
-            CLUSTERS.to_owned(),
-            "  - {name: one, clusters: {names: [moon]}}\n".to_owned(),
-            "fleet.yaml:9:36",
-            "no cluster moon",
-        ),
-        (
-            CLUSTERS.to_owned(),
-            "  - {name: one, clusters: {names: [lab]}}\n".to_owned(),
-            "fleet.yaml:5:",
-            "eu is in no wave",
-        ),
-        (
-            CLUSTERS.to_owned(),
-            format!(
-                "  - {{name: one, clusters: {{names: [lab]}}}}\n  - {{name: two, clusters: {{names: [lab]}}}}\n{all}"
-            ),
-            "fleet.yaml:10:36",
-            "in the wave one already",
-        ),
-        (
-            CLUSTERS.to_owned(),
-            format!("  - {{name: all, clusters: {{names: [lab]}}}}\n{all}"),
-            "fleet.yaml:10:12",
-            "a wave all already",
-        ),
-        (
-            CLUSTERS.to_owned(),
-            all.replace("{}", "{matchExpressions: [{key: tier, operator: In}]}"),
-            "fleet.yaml:9:",
-            "operator",
-        ),
-        (CLUSTERS.to_owned(), all.replace("}}}", "}}, maxUpdating: 0}"), "fleet.yaml:9:", "0"),
-        (CLUSTERS.to_owned(), all.replace("{selector: {}}", "{}"), "fleet.yaml:9:", ""),
-        (String::new(), all.to_owned(), "fleet.yaml:4:", ""),
-        (CLUSTERS.to_owned(), String::new(), "fleet.yaml:8:", ""),
-    ];
-    let mut missed = Vec::new();
-    for (clusters, waves, place, words) in table {
-        let found = fleet(&clusters, &waves).err().unwrap_or_default();
-        if !found.iter().any(|it| it.contains(place) && it.contains(words)) {
-            missed.push(format!("{place} {words}: {found:?}"));
-        }
-    }
-    assert_eq!(missed, [""; 0]);
+fn f_10_f_11_clusters_and_waves_that_do_not_go_together_tell_their_line() {
+    let twice = "  - {name: one, clusters: {names: [lab]}}\n  - {name: two, clusters: {names: [lab]}}\n";
+    let same = "  - {name: all, clusters: {names: [lab]}}\n";
+    tells(&CLUSTERS.replace("uid: u-us", "uid: u-eu"), ALL, "fleet.yaml:7:29", "eu has the uid");
+    tells(&CLUSTERS.replace("instance: us", "instance: eu"), ALL, "fleet.yaml:7:20", "served by the instance eu");
+    tells(CLUSTERS, "  - {name: one, clusters: {names: [moon]}}\n", "fleet.yaml:9:36", "no cluster moon");
+    tells(CLUSTERS, "  - {name: one, clusters: {names: [lab]}}\n", "fleet.yaml:5:", "eu is in no wave");
+    tells(CLUSTERS, &format!("{twice}{ALL}"), "fleet.yaml:10:36", "in the wave one already");
+    tells(CLUSTERS, &format!("{same}{ALL}"), "fleet.yaml:10:12", "a wave all already");
+    tells("", ALL, "fleet.yaml:4:", "");
+    tells(CLUSTERS, "", "fleet.yaml:8:", "");
+}
+
+#[test]
+fn f_11_a_wave_that_is_none_tells_its_line() {
+    let with = |clusters: &str| ALL.replace("{selector: {}}", clusters);
+    let typo = "  - {name: canary, clusters: {selector: {matchLabels: {teir: lab}}}}\n";
+    let odd = "{selector: {matchExpressions: [{key: tier, operator: In}]}}";
+    tells(CLUSTERS, &with(odd), "fleet.yaml:9:", "operator");
+    tells(CLUSTERS, &with("{}"), "fleet.yaml:9:", "neither of them");
+    tells(CLUSTERS, &with("{selector: {}, names: [lab]}"), "fleet.yaml:9:", "names and selector");
+    tells(CLUSTERS, &with("{names: []}"), "fleet.yaml:9:", "names");
+    tells(CLUSTERS, &with("{names: [lab, Moon]}"), "fleet.yaml:9:", "Moon");
+    tells(CLUSTERS, &with("{selector: {}}, maxUpdating: 0"), "fleet.yaml:9:", "0");
+    tells(CLUSTERS, &with("{selector: {}}, tolerate: 3"), "fleet.yaml:9:", "all 3 clusters of the wave all may fail");
+    tells(CLUSTERS, &format!("{typo}{ALL}"), "fleet.yaml:9:", "the wave canary has no cluster");
 }

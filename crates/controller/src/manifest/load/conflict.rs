@@ -29,7 +29,7 @@ pub(super) fn reject(judged: &mut [Judged]) {
         // The nodes are claimed as one: what each is told has its name.
         let nodes = one.target.iter().filter(|target| target.kind == Kind::NodeConfig);
         for reference in one.items.keys().chain(nodes) {
-            for cluster in &one.clusters {
+            for cluster in &one.claims {
                 claims.entry((cluster.clone(), reference.clone())).or_default().push(i);
             }
         }
@@ -111,7 +111,7 @@ fn same_objects(judged: &[Judged], sharers: &[usize], me: usize, references: &[&
 /// Copies of `one` with the name of what another rollout has: no run of `one` can make them.
 fn taken<'a>(judged: &'a [Judged], one: &'a Judged, claims: &'a Claims) -> impl Iterator<Item = Diagnostic> + 'a {
     one.copies.names.iter().filter_map(move |(copy, of)| {
-        let there = one.clusters.iter().filter_map(|cluster| claims.get(&(cluster.clone(), copy.clone()))).flatten();
+        let there = one.claims.iter().filter_map(|cluster| claims.get(&(cluster.clone(), copy.clone()))).flatten();
         let other = there.map(|&i| &judged[i]).find(|other| other.id != one.id)?;
         let found = format!(
             "its copy would be called {}, as {} {} of the rollout {} is",
@@ -126,7 +126,7 @@ fn taken<'a>(judged: &'a [Judged], one: &'a Judged, claims: &'a Claims) -> impl 
 pub(super) fn overlapping(judged: &[Judged]) -> Vec<Diagnostic> {
     let mut beside: BTreeMap<_, Vec<&Judged>> = BTreeMap::new();
     for one in judged.iter().filter(|one| one.permitted) {
-        for cluster in &one.clusters {
+        for cluster in &one.claims {
             beside.entry((cluster, &one.id.namespace)).or_default().push(one);
         }
     }
@@ -156,7 +156,7 @@ fn targets(judged: &[Judged]) -> Targets<'_> {
     let mut targets = Targets::new();
     for one in judged.iter().filter(|one| one.permitted) {
         if let Some(target) = &one.target {
-            for cluster in &one.clusters {
+            for cluster in &one.claims {
                 targets.entry((cluster, target)).or_default().push(one);
             }
         }
@@ -169,7 +169,7 @@ fn autoscalers<'a>(one: &'a Judged, targets: &'a Targets<'_>) -> impl Iterator<I
     one.items.values().filter_map(move |item| {
         let (kind, name) = item.scales.clone()?;
         let reference = ObjectRef { kind, namespace: one.id.namespace.clone(), name };
-        let mut there = one.clusters.iter().filter_map(|cluster| targets.get(&(cluster, &reference))).flatten();
+        let mut there = one.claims.iter().filter_map(|cluster| targets.get(&(cluster, &reference))).flatten();
         let other = there.find(|other| other.id != one.id)?;
         let found = format!("this autoscaler scales {reference}, the target of the rollout {}", other.id);
         let expected = format!("an autoscaler of it among the manifests of {} alone", other.path);

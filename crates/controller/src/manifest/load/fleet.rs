@@ -1,12 +1,12 @@
 //! The clusters that a rollout runs on, and whether it is known in which order a version reaches them.
 
-use super::{Draft, unread};
-use crate::manifest::check::Findings;
+use super::{Draft, Loaded, Rejected, load, unread};
 use crate::manifest::desired::Rollout;
 use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::files::{Entry, Files, RepoPath};
 use crate::manifest::fleet::{self, Fleet};
-use crate::manifest::ids::{ClusterName, Revision};
+use crate::manifest::ids::{ClusterName, Revision, RolloutId};
+use crate::manifest::installation::Caps;
 use crate::manifest::policy::Policy;
 use crate::manifest::tracked::Track;
 use crate::manifest::{raw, set};
@@ -63,28 +63,39 @@ pub(super) fn unordered(
     Some(draft.at("/metadata", code, what, expected))
 }
 
+/// The most clusters that are named.
+const TOLD: usize = 3;
 /// What stands for the name of the cluster in an entry of `manifests`.
 const CLUSTER: &str = "{cluster}";
 
-fn differ(manifests: &[String]) -> bool {
+/// Whether clusters have files of their own by these entries of `manifests`.
+pub(super) fn differ(manifests: &[String]) -> bool {
     manifests.iter().any(|entry| entry.contains(CLUSTER))
 }
 
-/// The clusters that a rollout is read for where they differ: the one that is served; else each, as where none is.
-pub(super) fn read_for(
-    manifests: &[String],
+/// The cluster whose files are read: the one that is served; else the first, as all are alike where none is.
+pub(super) fn read_for<'a>(
+    clusters: &'a BTreeSet<ClusterName>,
+    served: Option<&ClusterName>,
+) -> Option<&'a ClusterName> {
+    served.and_then(|served| clusters.get(served)).or_else(|| clusters.first())
+}
+
+/// The clusters in which a rollout lays claim to what it has: the one that is served; else one of all that the same tenants run on.
+pub(super) fn claims(
     clusters: &BTreeSet<ClusterName>,
     served: Option<&ClusterName>,
-) -> Vec<Option<ClusterName>> {
-    if !differ(manifests) || clusters.is_empty() {
-        return vec![None];
+    policy: Option<&Policy>,
+) -> BTreeSet<ClusterName> {
+    if let Some(served) = served {
+        return clusters.get(served).cloned().into_iter().collect();
     }
-    match served {
-        Some(served) if clusters.contains(served) => vec![Some(served.clone())],
-        // It is somebody else's, who says what is wrong with it.
-        Some(_) => vec![clusters.first().cloned()],
-        None => clusters.iter().cloned().map(Some).collect(),
+    let tenants = || policy.into_iter().flat_map(|policy| policy.tenants.values());
+    let mut seen: BTreeMap<Vec<bool>, &ClusterName> = BTreeMap::new();
+    for cluster in clusters {
+        seen.entry(tenants().map(|tenant| tenant.clusters.contains(cluster)).collect()).or_insert(cluster);
     }
+    seen.into_values().cloned().collect()
 }
 
 /// The entries of `manifests` for a cluster.
@@ -113,38 +124,61 @@ pub(super) fn elsewhere(
     others.map(|cluster| (cluster.clone(), of(cluster))).collect()
 }
 
-/// What was found for each cluster.
-#[derive(Default)]
-pub(super) struct PerCluster {
-    clusters: usize,
-    errors: BTreeMap<Diagnostic, Vec<ClusterName>>,
-    warnings: BTreeMap<Diagnostic, Vec<ClusterName>>,
+/// Reads everything as each cluster has it that has files of its own: what is wrong in some of them alone says in which.
+#[must_use]
+pub fn load_everywhere(files: &Files, caps: &Caps) -> Loaded {
+    let mut loaded = load(files, caps);
+    let mut found: BTreeMap<RolloutId, Everywhere> = BTreeMap::new();
+    let mut warnings = BTreeSet::new();
+    for cluster in std::mem::take(&mut loaded.differing) {
+        let here = load(files, &caps.clone().serving(cluster.clone()));
+        let Ok(policy) = &here.policy else { return loaded };
+        for (id, outcome) in here.rollouts {
+            let path = outcome.as_ref().map_or_else(|it| it.paths.first(), |it| Some(&it.path));
+            let tenant = path.and_then(|path| policy.tenant_of(path));
+            if tenant.is_some_and(|(_, tenant)| tenant.clusters.contains(&cluster)) {
+                found.entry(id).or_default().add(&cluster, outcome.err());
+            }
+        }
+        warnings.extend(here.warnings);
+    }
+    for (id, found) in found {
+        if let Some(rejected) = found.together() {
+            loaded.rollouts.insert(id, Err(rejected));
+        }
+    }
+    warnings.extend(std::mem::take(&mut loaded.warnings));
+    loaded.warnings = warnings.into_iter().collect();
+    loaded
 }
 
-impl PerCluster {
-    /// What was found for one.
-    pub(super) fn add(&mut self, cluster: Option<ClusterName>, found: Findings) {
+/// What is wrong with a rollout in each of its clusters.
+#[derive(Default)]
+struct Everywhere {
+    clusters: usize,
+    paths: BTreeSet<RepoPath>,
+    errors: BTreeMap<Diagnostic, Vec<ClusterName>>,
+}
+
+impl Everywhere {
+    fn add(&mut self, cluster: &ClusterName, rejected: Option<Rejected>) {
         self.clusters += 1;
-        for (all, found) in [(&mut self.errors, found.errors), (&mut self.warnings, found.warnings)] {
-            for one in found {
-                all.entry(one).or_default().extend(cluster.clone());
-            }
+        if let Some(Rejected { paths, diagnostics }) = rejected {
+            self.paths.extend(paths);
+            diagnostics.into_iter().for_each(|one| self.errors.entry(one).or_default().push(cluster.clone()));
         }
     }
 
-    /// All of it: what is not so in all clusters says in which it is.
-    pub(super) fn together(self) -> Findings {
-        let clusters = self.clusters;
+    fn together(self) -> Option<Rejected> {
         let told = |(mut one, of): (Diagnostic, Vec<ClusterName>)| {
-            if of.len() < clusters {
-                let names = of.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-                one.found.push_str(&format!(", in the cluster {names}"));
+            if of.len() < self.clusters {
+                let names = of.iter().take(TOLD).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+                let more = if of.len() > TOLD { " and others" } else { "" };
+                one.found.push_str(&format!(", in the cluster {names}{more}"));
             }
             one
         };
-        Findings {
-            errors: self.errors.into_iter().map(told).collect(),
-            warnings: self.warnings.into_iter().map(told).collect(),
-        }
+        let diagnostics: Vec<Diagnostic> = self.errors.into_iter().map(told).collect();
+        (!diagnostics.is_empty()).then_some(Rejected { paths: self.paths, diagnostics })
     }
 }

@@ -52,7 +52,7 @@ pub(super) fn doubled(judged: &[Judged]) -> Vec<(usize, Diagnostic)> {
     for (i, one) in judged.iter().enumerate().filter(|(_, one)| one.permitted) {
         for (root, fqdn) in &one.roots {
             let item = one.items.get(root).map(|item| (i, item));
-            for cluster in &one.clusters {
+            for cluster in &one.claims {
                 takers.entry((cluster, fqdn)).or_default().extend(item);
             }
         }

@@ -55,13 +55,16 @@ pub struct Wave {
     pub tolerate: u32,
 }
 
-/// The clusters of a wave: by their names, or by their labels.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub enum WaveClusters {
+/// The clusters of a wave: by their names, or by their labels. One of both.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WaveClusters {
     /// These.
-    #[schemars(extend("minItems" = 1))]
-    Names(BTreeSet<ClusterName>),
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "BTreeSet<ClusterName>", extend("minItems" = 1))]
+    pub names: Option<BTreeSet<ClusterName>>,
     /// Those with such labels; `{}` for all that no wave before has.
-    Selector(NodeSelector),
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "NodeSelector")]
+    pub selector: Option<NodeSelector>,
 }

@@ -9,7 +9,7 @@ use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::duration::Span;
 use crate::manifest::files::{Entry, Files, RepoPath};
 use crate::manifest::fleet::Fleet;
-use crate::manifest::ids::{CommitId, Namespace, RolloutId, ScheduleName, TenantName};
+use crate::manifest::ids::{ClusterName, CommitId, Namespace, RolloutId, ScheduleName, TenantName};
 use crate::manifest::installation::Caps;
 use crate::manifest::load::{self, Emptiness, Loaded, Rejected};
 use crate::manifest::policy::{self, Policy, Tenant};
@@ -34,6 +34,8 @@ pub struct Wanted {
 #[derive(Debug)]
 struct Tree {
     rollouts: BTreeMap<RolloutId, Result<Arc<Rollout>, String>>,
+    /// Those that are for other clusters of the fleet alone.
+    elsewhere: BTreeSet<RolloutId>,
     /// Files that may declare a rollout whose name cannot be read, with what is wrong with them.
     broken: BTreeMap<RepoPath, String>,
     /// Where a rollout that is not found may lie, and why nobody knows.
@@ -114,6 +116,9 @@ impl Wanted {
             Some(Ok(rollout)) => return Desired::Wanted(Arc::clone(rollout)),
             Some(Err(why)) => return Desired::Rejected(why.clone()),
             None => {}
+        }
+        if tree.elsewhere.contains(id) {
+            return Desired::Rejected("its tenant runs on other clusters of the fleet by now".to_owned());
         }
         // A file too broken to tell its name is no sign that its rollout is gone, nor is a directory that is not read.
         if let Some(why) = recorded.and_then(|state| tree.broken_at(&state.source.path)) {
@@ -230,11 +235,11 @@ impl Cache {
         if self.parsed.as_ref().is_none_or(|known| known.commit != *tip || known.sought != sought) {
             match store.declared(tip, &sought, self.parsed.as_ref().map(|parsed| &parsed.known)).await {
                 Ok(Some(Declared { files, unseen, known })) => {
-                    let caps = caps.clone();
+                    let (caps, served) = (caps.clone(), caps.cluster());
                     // It may take its time, and what goes back must not wait for it.
                     let (loaded, files) = store.aloof(move || (load::load(&files, &caps), files)).await?;
                     let hidden = hidden(&loaded, &files, unseen);
-                    self.parse(loaded, hidden, known, tip);
+                    self.parse(loaded, hidden, (known, tip), served);
                 }
                 Ok(None) => {}
                 Err(error) if error.is_of_content() => return Ok(self.unreadable(error.to_string())),
@@ -255,7 +260,13 @@ impl Cache {
         Ok(Arc::new(Wanted { commit: self.tip.clone(), tree: Ok(tree), policies: self.policies.clone() }))
     }
 
-    fn parse(&mut self, loaded: Loaded, hidden: Vec<Hidden>, id: Known, commit: &CommitId) {
+    fn parse(
+        &mut self,
+        loaded: Loaded,
+        hidden: Vec<Hidden>,
+        (id, commit): (Known, &CommitId),
+        served: Option<&ClusterName>,
+    ) {
         // The API server knows its own fields best, and refuses those that it does not know.
         for warning in loaded.warnings.iter().filter(|warning| warning.code != Code::UnknownField) {
             tracing::warn!(%warning, "main");
@@ -266,7 +277,7 @@ impl Cache {
             Some(_) | None => Arc::new(new),
         });
         let known = self.parsed.take().map(|parsed| parsed.tree);
-        let tree = Tree::of(loaded, hidden, known.as_deref());
+        let tree = Tree::of(loaded, hidden, known.as_deref(), served);
         // Without a policy every rollout is rejected for that alone, which is told as such.
         if policies.is_ok() {
             for (what, why) in tree.news(known.as_deref()) {
@@ -339,9 +350,11 @@ impl Cache {
 
 impl Tree {
     /// `known` is the tree before: rollouts that are equal stay the same value, so that nothing is planned anew for them.
-    fn of(loaded: Loaded, hidden: Vec<Hidden>, known: Option<&Self>) -> Self {
+    fn of(loaded: Loaded, hidden: Vec<Hidden>, known: Option<&Self>, served: Option<&ClusterName>) -> Self {
         let emptiness = loaded.emptiness();
-        let Loaded { policy: _, fleet: _, rollouts, unnamed, warnings } = loaded;
+        let elsewhere = elsewhere(&loaded, served);
+        let Loaded { policy: _, fleet: _, differing: _, mut rollouts, unnamed, warnings } = loaded;
+        rollouts.retain(|id, _| !elsewhere.contains(id));
         let links = warnings.into_iter().filter(|warning| warning.code == Code::SymlinkIgnored);
         let mut broken: BTreeMap<RepoPath, String> = BTreeMap::new();
         for diagnostic in unnamed.into_iter().chain(links) {
@@ -362,7 +375,7 @@ impl Tree {
             };
             (id, outcome)
         };
-        Self { rollouts: rollouts.into_iter().map(judged).collect(), broken, hidden, emptiness }
+        Self { rollouts: rollouts.into_iter().map(judged).collect(), elsewhere, broken, hidden, emptiness }
     }
 
     /// What is wrong with a file, or with a directory that it lies in.
@@ -383,6 +396,24 @@ impl Tree {
         });
         rollouts.chain(files).collect()
     }
+}
+
+/// The rollouts whose tenants run on other clusters of the fleet alone: what becomes of them is for their instances to say.
+fn elsewhere(loaded: &Loaded, served: Option<&ClusterName>) -> BTreeSet<RolloutId> {
+    let (Ok(policy), Ok(Some(fleet)), Some(served)) = (&loaded.policy, &loaded.fleet, served) else {
+        return BTreeSet::new();
+    };
+    let is_elsewhere = |path: &RepoPath| {
+        let tenant = policy.tenant_of(path);
+        tenant.is_some_and(|(_, Tenant { clusters, .. })| {
+            !clusters.contains(served) && clusters.iter().all(|cluster| fleet.clusters.contains_key(cluster))
+        })
+    };
+    let all = loaded.rollouts.iter().filter(|(_, outcome)| match outcome {
+        Ok(rollout) => is_elsewhere(&rollout.path),
+        Err(rejected) => rejected.paths.iter().all(is_elsewhere),
+    });
+    all.map(|(id, _)| id.clone()).collect()
 }
 
 /// Where a rollout may lie that was not found.
@@ -467,6 +498,7 @@ mod tests {
         Tree {
             rollouts: rollouts.iter().map(|(id, why)| (id.parse().unwrap(), Err((*why).to_owned()))).collect(),
             broken: broken.iter().map(|(path, why)| (path.parse().unwrap(), (*why).to_owned())).collect(),
+            elsewhere: BTreeSet::new(),
             hidden: Vec::new(),
             emptiness: Emptiness::Whole,
         }

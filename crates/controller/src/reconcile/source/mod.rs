@@ -87,6 +87,12 @@ pub struct Tips {
 }
 
 impl Tips {
+    /// Those that an instance acts upon, and writes.
+    fn own(&self) -> (Option<&CommitId>, Option<&CommitId>, Option<&CommitId>, &BTreeMap<String, CommitId>) {
+        let Self { main, state, decisions, proposals, peers: _ } = self;
+        (main.as_ref(), state.as_ref(), decisions.as_ref(), proposals)
+    }
+
     fn of(branches: &Branches, peers: &BTreeMap<InstanceName, RefName>, found: &BTreeMap<RefName, CommitId>) -> Self {
         let proposals = found.iter().filter(|(name, _)| Head::parse(&branches.instance, name.short()).is_some());
         Self {
@@ -305,9 +311,11 @@ impl Source {
     /// The same before anything is written there, be it to a repository that shows what it has always shown.
     pub async fn look_up_to_write(&mut self, anchor: Option<&CommitId>) -> Poll {
         let before = self.view.clone();
-        // What was read of requests alone makes no plan void: none follows from what was not read.
+        // What was read of requests alone makes no plan void, nor what other clusters have come to since: none follows from what was not read.
         let is_same = |new: &GitView| {
-            before.is_some_and(|old| old.git == Git::Fresh && old.tips == new.tips && Arc::ptr_eq(&old.main, &new.main))
+            before.as_ref().is_some_and(|old| {
+                old.git == Git::Fresh && old.tips.own() == new.tips.own() && old.main.is_as(&new.main)
+            })
         };
         match self.look(anchor, false).await {
             Poll::Unchanged => self.doubt().await.unwrap_or(Poll::Unchanged),
@@ -379,9 +387,9 @@ impl Source {
         let mut tips = self.requests.thinned(tips, &self.branches, &records);
         let now = self.clock.now();
         let main = self.read_main(&tips, &git, &records, now).await?;
-        let peers = self.read_peers(&mut tips, &git, &main).await?;
         let decisions = self.read_decisions(&tips, &records).await?;
         let records = self.state.with_sets(&self.store, records, &main, &decisions).await?;
+        let peers = self.read_peers(&mut tips, &git, &main).await?;
         let beside = requests::Beside {
             store: &self.store,
             branches: &self.branches,

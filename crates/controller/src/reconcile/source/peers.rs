@@ -10,6 +10,7 @@ use crate::manifest::files::RepoPath;
 use crate::manifest::fleet::{Fleet, FleetMember};
 use crate::manifest::ids::{ClusterName, CommitId, InstanceName, RolloutId};
 use crate::plan::input::Git;
+use crate::record::state::RolloutState;
 use crate::record::store::{self, parse_state};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,8 +54,10 @@ pub(super) fn tips(
 pub(super) struct Cache {
     /// The branches that are looked up, by whose they are.
     asked: BTreeMap<InstanceName, RefName>,
-    /// What was read, and from which tip.
-    known: BTreeMap<InstanceName, (CommitId, Arc<Rollouts>)>,
+    /// What was read, of which cluster, and from which tip.
+    known: BTreeMap<FleetMember, (CommitId, Arc<Rollouts>)>,
+    /// Tips that cannot be read, whatever happens, and why.
+    unreadable: BTreeMap<FleetMember, (CommitId, String)>,
     peers: Arc<Peers>,
     /// Whether something could not be fetched that may come.
     lacks: bool,
@@ -76,10 +79,20 @@ impl Cache {
         Arc::clone(&self.peers)
     }
 
-    /// Takes note of whose branches are to be looked up; whether these are others than before.
+    /// Takes note of whose branches are to be looked up: those of clusters that are before ours, or in the same wave; whether these are others
+    /// than before.
     pub(super) fn follow(&mut self, fleet: Option<&Fleet>, me: &InstanceName) -> bool {
-        let others = fleet.into_iter().flat_map(|fleet| fleet.clusters.values()).filter(|it| it.instance != *me);
+        let own = fleet.and_then(|fleet| {
+            let (cluster, _) = fleet.clusters.iter().find(|(_, member)| member.instance == *me)?;
+            fleet.wave_of(cluster)
+        });
+        let before =
+            fleet.into_iter().flat_map(|fleet| fleet.waves.iter().zip(0..).map(move |(wave, i)| (fleet, wave, i)));
+        let before = before.filter(|(.., i)| own.is_some_and(|own| *i <= own));
+        let others =
+            before.flat_map(|(fleet, wave, _)| wave.clusters.iter().filter_map(|name| fleet.clusters.get(name)));
         let named = others
+            .filter(|it| it.instance != *me)
             .filter_map(|it| Some((it.instance.clone(), RefName::branch(&branch::state_branch(&it.instance)).ok()?)));
         let asked: BTreeMap<_, _> = named.collect();
         let moved = asked != self.asked;
@@ -104,7 +117,9 @@ impl Cache {
             };
             peers.insert(cluster.clone(), read);
         }
-        self.known.retain(|instance, _| self.asked.contains_key(instance));
+        let is_known = |member: &FleetMember| fleet.is_some_and(|fleet| fleet.clusters.values().any(|it| it == member));
+        self.known.retain(|member, _| is_known(member));
+        self.unreadable.retain(|member, _| is_known(member));
         if *self.peers != Peers(peers.clone()) {
             self.peers = Arc::new(Peers(peers));
         }
@@ -118,21 +133,31 @@ impl Cache {
         name: &RefName,
         tip: &CommitId,
     ) -> Result<Arc<Rollouts>, String> {
-        let known = self.known.get(&member.instance);
+        let known = self.known.get(member);
         if let Some((_, rollouts)) = known.filter(|(known, _)| known == tip) {
             return Ok(Arc::clone(rollouts));
         }
-        let before = known.map(|(_, rollouts)| Arc::clone(rollouts)).unwrap_or_default();
-        match rollouts(store, member, (name, tip), &before).await {
+        if let Some((_, why)) = self.unreadable.get(member).filter(|(known, _)| known == tip) {
+            return Err(why.clone());
+        }
+        let before = known.map(|(_, rollouts)| Arc::clone(rollouts));
+        match rollouts(store, member, (name, tip), before.as_deref()).await {
             Ok(rollouts) => {
                 let rollouts = Arc::new(rollouts);
-                self.known.insert(member.instance.clone(), (tip.clone(), Arc::clone(&rollouts)));
+                self.known.insert(member.clone(), (tip.clone(), Arc::clone(&rollouts)));
                 Ok(rollouts)
             }
-            Err(error) => {
-                self.lacks |= !error.is_of_content();
+            Err(error) if error.is_of_content() => {
                 tracing::warn!(%error, "{} cannot be read", name.short());
-                Err(format!("its branch {} cannot be read: {error}", name.short()))
+                let why = format!("its branch {} cannot be read: {error}", name.short());
+                self.unreadable.insert(member.clone(), (tip.clone(), why.clone()));
+                Err(why)
+            }
+            Err(error) => {
+                self.lacks = true;
+                tracing::warn!(%error, "{} cannot be fetched", name.short());
+                // What it had is what is known of it: only what others have opens a gate, and nothing is begun anew for a look that failed.
+                before.ok_or_else(|| format!("its branch {} cannot be fetched", name.short()))
             }
         }
     }
@@ -167,16 +192,16 @@ async fn rollouts(
     store: &Store,
     member: &FleetMember,
     (name, tip): (&RefName, &CommitId),
-    before: &Rollouts,
+    before: Option<&Rollouts>,
 ) -> Result<Rollouts, GitError> {
     store.fetch(&[(name.clone(), tip.clone())].into()).await?;
     let root: RepoPath = super::state::ROLLOUTS.parse().expect("valid because the constant is one word");
     let mut found = Rollouts::new();
-    for (path, tree) in store.directories(tip, &root, 2).await? {
+    for (path, tree) in store.directories_of_others(tip, &root, 2).await? {
         let Some(id) = path.below(Some(&root)).and_then(|path| path.as_str().parse::<RolloutId>().ok()) else {
             continue;
         };
-        let known = before.get(&id);
+        let known = before.and_then(|before| before.get(&id));
         let filed = match known.filter(|known| known.tree == tree) {
             Some(known) => known.clone(),
             None => filed(store, member, (tip, &id), tree, known.map(|known| known.seq)).await?,
@@ -202,9 +227,11 @@ async fn filed(
     };
     let state = bytes.and_then(|bytes| parse_state(id, &bytes).map_err(|error| format!("{path}: {error}")));
     let before = before.unwrap_or(0);
-    let seq = state.as_ref().map_or(before, |state| state.seq.max(before));
+    let is_theirs =
+        |state: &RolloutState| state.writer.instance == member.instance && state.writer.cluster_uid == member.uid;
+    let seq = state.as_ref().ok().filter(|state| is_theirs(state)).map_or(before, |state| state.seq.max(before));
     let says = state.and_then(|state| {
-        if state.writer.instance != member.instance || state.writer.cluster_uid != member.uid {
+        if !is_theirs(&state) {
             let writer = &state.writer;
             return Err(format!(
                 "ForeignState: its record was written by {} for the cluster with the uid {}",

@@ -20,6 +20,7 @@ use std::rc::Rc;
 
 use contents::Contents;
 pub use contents::{NodeFiles, in_use, may_be_content};
+pub use order::ZONE;
 
 mod contents;
 mod order;
@@ -196,8 +197,10 @@ impl<'a> Nodes<'a> {
         let repairs = self.units.iter().filter(|unit| unit.is_astray() && unit.is_ready());
         let named = |unit: &&Unit<'_>| unit.changes() && !unit.is_astray() && split.units.batch.contains(unit.name());
         let fresh = |unit: &&Unit<'_>| !unit.is_new || unit.is_of_another_try(self.attempt);
+        let full = self.full_zones();
+        let has_slot = |unit: &&Unit<'_>| unit.zone.is_none_or(|zone| !full.contains(&zone.number));
         let fresh = self.units.iter().filter(|unit| named(unit) && fresh(unit) && unit.is_ready() && !unit.is_moving());
-        let fresh = fresh.take(usize::try_from(quota).unwrap_or(usize::MAX));
+        let fresh = fresh.filter(has_slot).take(usize::try_from(quota).unwrap_or(usize::MAX));
         let go = repairs.map(|unit| (unit, RoleName::Stable)).chain(fresh.map(|unit| (unit, RoleName::Candidate)));
         let moving = self.units.iter().filter(|unit| unit.is_moving() && !unit.is_astray());
         self.paced(
@@ -221,29 +224,25 @@ impl<'a> Nodes<'a> {
         &'u self,
         units: impl Iterator<Item = ((&'u Unit<'a>, RoleName), Standing)>,
     ) -> Vec<(&'u Unit<'a>, RoleName)> {
-        PacedUnits { units: units.collect(), between: 0 }.due_by_zone(u32::MAX, self.slots, |(unit, _)| unit.zone)
+        PacedUnits { units: units.collect(), between: 0 }.due_by_zone(
+            u32::MAX,
+            self.slots,
+            &self.lost_in_zones(),
+            |(unit, _)| unit.zone,
+        )
     }
 
-    /// The zones of which nobody may be told now: who waits there keeps nobody else from being named.
-    fn full_zones(&self) -> BTreeSet<usize> {
-        let mut moving: BTreeMap<usize, u32> = BTreeMap::new();
-        let zones = self.units.iter().filter(|unit| unit.is_moving()).filter_map(|unit| unit.zone);
-        let is_full = |zone: &Zone| {
-            let taken = moving.entry(zone.number).or_default();
-            *taken += 1;
-            *taken >= zone.slots
-        };
-        zones.filter(is_full).map(|zone| zone.number).collect()
+    /// Whether it carries the candidate's version, or the first there is, and is silent.
+    fn is_lost(&self, unit: &Unit<'_>) -> bool {
+        let carries = unit.is_new || !self.proven && unit.config.is_some() && !unit.is_confirmed();
+        carries && (!unit.is_ready() || unit.late == Some(Late::Pickup))
     }
 
     /// How many carry the candidate's version, or the first there is, and are silent: they hold up nobody, and no more of them may be made than
     /// the pace lets be away.
     #[must_use]
     pub fn lost(&self) -> u32 {
-        count(self.units.iter().filter(|unit| {
-            let carries = unit.is_new || !self.proven && unit.config.is_some() && !unit.is_confirmed();
-            carries && (!unit.is_ready() || unit.late == Some(Late::Pickup))
-        }))
+        count(self.units.iter().filter(|unit| self.is_lost(unit)))
     }
 
     /// Whether everybody that may be told has been, and has said that it has it; who is not ready comes later. Where nobody is ready, or nobody
@@ -380,20 +379,11 @@ impl Unit<'_> {
     /// Whether the kubelet says that it is ready.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        let status = self.node.at("/status");
-        status.is_some_and(|status| {
-            items(status, "conditions").any(|one| one["type"] == "Ready" && one["status"] == "True")
-        })
+        is_ready(self.node)
     }
 
-    /// What it says, where that is about exactly what it is told (requirement N-2): anything else is of something else, good or bad.
     fn state(&self) -> Option<&str> {
-        let config = self.config?;
-        let same = |of: &str, spec: &str| config.at(of).is_some_and(|said| config.at(spec) == Some(said));
-        let about = same("/status/digest", "/spec/digest")
-            && same("/status/attempt", "/spec/attempt")
-            && same("/status/observedGeneration", "/metadata/generation");
-        config.text("/status/state").filter(|_| about)
+        answered(self.config?)
     }
 
     /// Whether it says that it has what it is told.
@@ -452,17 +442,12 @@ impl Unit<'_> {
     /// clock counts.
     fn deadline(&self, Sight { manager, age, .. }: Sight<'_, '_>, plan: &Plan) -> Option<(Late, Span)> {
         let config = self.config.filter(|_| self.is_ready())?;
-        let written = |of: &dyn Fn(&Value) -> bool| {
-            let entries = items(config.at("/metadata")?, "managedFields").filter(|entry| of(entry));
-            entries.filter_map(|entry| entry["time"].as_str()?.parse::<Time>().ok()).max()
-        };
-        let is_status = |entry: &Value| entry["subresource"] == "status";
         let (since, most, late) = match self.state() {
-            Some("Started") => (written(&is_status)?, plan.progress_deadline, Late::End),
+            Some("Started") => (last_written(config, true)?, plan.progress_deadline, Late::End),
             Some("Applied" | "Failed" | "RestoreFailed") => return None,
             // Anything else is of something else, or of nothing that is known, or `Refused`: nothing was begun, and its agent tries again.
             Some(_) | None => {
-                let since = written(&|entry| entry["manager"] == manager && !is_status(entry))?;
+                let since = written(config, &|entry| entry["manager"] == manager && !is_status(entry))?;
                 (since, plan.rolling_update.pickup(), Late::Pickup)
             }
         };
@@ -481,6 +466,38 @@ impl Unit<'_> {
             }
         }
     }
+}
+
+/// Whether a node says that it is ready.
+#[must_use]
+pub fn is_ready(node: &Object) -> bool {
+    let ready = |one: &Value| one["type"] == "Ready" && one["status"] == "True";
+    node.at("/status").is_some_and(|status| items(status, "conditions").any(ready))
+}
+
+/// What an agent says, where that is about exactly what its node is told (requirement N-2): anything else is of something else, good or bad.
+#[must_use]
+pub fn answered(config: &Object) -> Option<&str> {
+    let same = |of: &str, spec: &str| config.at(of).is_some_and(|said| config.at(spec) == Some(said));
+    let about = same("/status/digest", "/spec/digest")
+        && same("/status/attempt", "/spec/attempt")
+        && same("/status/observedGeneration", "/metadata/generation");
+    config.text("/status/state").filter(|_| about)
+}
+
+/// When the API server took what a node is told, or what its agent says of it, last.
+#[must_use]
+pub fn last_written(config: &Object, status: bool) -> Option<Time> {
+    written(config, &|entry| is_status(entry) == status)
+}
+
+fn is_status(entry: &Value) -> bool {
+    entry["subresource"] == "status"
+}
+
+fn written(config: &Object, of: &dyn Fn(&Value) -> bool) -> Option<Time> {
+    let entries = items(config.at("/metadata")?, "managedFields").filter(|entry| of(entry));
+    entries.filter_map(|entry| entry["time"].as_str()?.parse::<Time>().ok()).max()
 }
 
 /// Whether what a node is told is the candidate's version: its content, or any other under its name, as the content that a relabelled node

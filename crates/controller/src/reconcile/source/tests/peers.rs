@@ -46,6 +46,10 @@ async fn f_11_what_other_clusters_have_is_read_from_their_own_branches() {
     assert_eq!(says(&view, "moon", "a"), "there is no branch tidegate/moon/state");
     assert_eq!(says(&view, "home", "a"), "nobody has looked there yet");
     assert!(matches!(source.look_up(None).await, Poll::Unchanged));
+    // What others have come to makes no write of ours void.
+    world.commit("tidegate/lab/state", &[("x", Some("y"))]).await;
+    assert!(matches!(source.look_up_to_write(None).await, Poll::Unchanged));
+    assert_eq!(says(&source.view().unwrap(), "lab", "a"), has);
 
     let failed = Phase::Failed {
         why: "bad".to_owned(),
@@ -82,6 +86,13 @@ async fn f_10_a_record_of_another_cluster_or_instance_counts_for_nothing() {
     assert!(says(&*moved(&mut source, None).await, "lab", "a").contains("rollouts/shop/a/state.yaml"));
     world.commit(LAB, &[("rollouts/shop/a/state.yaml", None)]).await;
     assert_eq!(says(&*moved(&mut source, None).await, "lab", "a"), "nothing");
+    // What the fleet says of the cluster is what its record is judged by.
+    write(&world, &of_lab(3)).await;
+    assert!(says(&*moved(&mut source, None).await, "lab", "a").starts_with("Steady has"));
+    world.commit("main", &[("fleet.yaml", Some(&FLEET.replace("uid: u-lab", "uid: u-new")))]).await;
+    assert!(says(&*moved(&mut source, None).await, "lab", "a").starts_with("ForeignState"));
+    world.commit("main", &[("fleet.yaml", Some(FLEET))]).await;
+    assert!(says(&*moved(&mut source, None).await, "lab", "a").starts_with("Steady has"));
     // Without the fleet nobody is looked at any more.
     world.commit("main", &[("fleet.yaml", None)]).await;
     assert_eq!(says(&*moved(&mut source, None).await, "lab", "a"), "nobody has looked there yet");

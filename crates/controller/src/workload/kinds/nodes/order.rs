@@ -1,13 +1,13 @@
 //! In which order nodes become new, and in which zone each is.
 
-use super::{Unit, labels};
+use super::{Nodes, Unit, labels};
 use crate::manifest::layer::NodeSelector;
 use crate::manifest::rolling::{RollingUpdate, Topology};
 use crate::workload::pace::Zone;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The label by which zones are told apart.
-pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
+pub const ZONE: &str = "topology.kubernetes.io/zone";
 /// The label of nodes that run the control plane.
 pub(super) const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 
@@ -46,5 +46,26 @@ pub(super) fn in_zones(units: &mut [Unit<'_>], rolling: &RollingUpdate) {
         .collect();
     for unit in units {
         unit.zone = zones.get(unit.node.label(key).unwrap_or_default()).copied();
+    }
+}
+
+impl Nodes<'_> {
+    /// The zone of each that has fallen silent: it frees its slot, and stays away in its zone.
+    pub(super) fn lost_in_zones(&self) -> Vec<usize> {
+        let lost = self.units.iter().filter(|unit| self.is_lost(unit));
+        lost.filter_map(|unit| Some(unit.zone?.number)).collect()
+    }
+
+    /// The zones of which nobody may be told now: who waits there keeps nobody else from being named.
+    pub(super) fn full_zones(&self) -> BTreeSet<usize> {
+        let mut moving: BTreeMap<usize, u32> = BTreeMap::new();
+        let zones =
+            self.units.iter().filter(|unit| unit.is_moving() || self.is_lost(unit)).filter_map(|unit| unit.zone);
+        let is_full = |zone: &Zone| {
+            let taken = moving.entry(zone.number).or_default();
+            *taken += 1;
+            *taken >= zone.slots
+        };
+        zones.filter(is_full).map(|zone| zone.number).collect()
     }
 }

@@ -375,6 +375,38 @@ fn n_1_zones_have_limits_of_their_own() {
     assert!(fleet.look(|nodes| nodes.is_settled(&fleet.split)));
 }
 
+/// Requirements N-1, N-10: who falls silent frees its slot, and stays away in its zone; and who waits for its zone keeps no other from its turn.
+#[test]
+fn n_1_n_10_a_zone_does_not_lose_more_than_its_limit() {
+    let mut fleet = Fleet::new(0, 3);
+    for (name, zone) in [("a1", "a"), ("b1", "b"), ("a2", "a"), ("b2", "b")] {
+        fleet.join(name, json!({"rack": zone}));
+    }
+    fleet.rolling.topology = Some(serde_json::from_value(json!({"key": "rack", "maxUnavailable": 1})).unwrap());
+    while fleet.tell() > 0 {
+        fleet.all_say("Applied");
+    }
+    fleet.split = Split { units: Units { count: 3, ..Units::default() }, ..Split::stable() };
+    fleet.name_next();
+    assert_eq!((fleet.tell(), fleet.names(|unit| unit.is_moving())), (2, vec!["a1".to_owned(), "b1".to_owned()]));
+    fleet.say("b1", "Applied");
+    fleet.ready("a1", false);
+    // Of the rack of a1 nobody else goes, whatever slots there are; b2 does not wait for it.
+    for _ in 0..3 {
+        fleet.name_next();
+        let _ = fleet.tell();
+        fleet.all_say("Applied");
+    }
+    assert_eq!(fleet.names(|unit| !unit.is_new()), ["a2"]);
+    fleet.split = everybody();
+    fleet.name_next();
+    assert_eq!(fleet.tell(), 0);
+    fleet.ready("a1", true);
+    fleet.say("a1", "Applied");
+    fleet.name_next();
+    assert_eq!(fleet.tell(), 1);
+}
+
 #[test]
 fn n_31_one_that_cannot_go_back_holds_up_nobody() {
     let mut fleet = Fleet::new(3, 1);
