@@ -147,6 +147,9 @@ pub(super) async fn command(args: PlanArgs, screen: &Screen) -> Result<Exit, Fai
     if let (Some(kubeconfig), Against::Record(repository)) = (&args.kubeconfig, &against) {
         live::add(&mut plan, &loaded, repository, kubeconfig, now).await?;
     }
+    if let Against::Record(repository) = &against {
+        waved(&mut plan, &loaded, &repository.instance);
+    }
     if !args.all {
         plan.rollouts.retain(|planned| planned.change != Effect::None || !planned.actions.is_empty());
     }
@@ -158,6 +161,19 @@ pub(super) async fn command(args: PlanArgs, screen: &Screen) -> Result<Exit, Fai
 fn served(loaded: &Loaded, instance: &InstanceName) -> Option<ClusterName> {
     let fleet = loaded.fleet.as_ref().ok()?.as_ref()?;
     fleet.clusters.iter().find(|(_, member)| member.instance == *instance).map(|(name, _)| name.clone())
+}
+
+/// Says of what would begin which clusters are first.
+fn waved(plan: &mut PlanView, loaded: &Loaded, instance: &InstanceName) {
+    let (Some(cluster), Ok(Some(fleet))) = (served(loaded, instance), &loaded.fleet) else { return };
+    for planned in &mut plan.rollouts {
+        let rollout = loaded.rollouts.iter().find(|(id, _)| id.to_string() == planned.rollout);
+        let clusters = rollout.and_then(|(_, rollout)| Some(&rollout.as_ref().ok()?.clusters));
+        let awaits = clusters.and_then(|clusters| fleet.awaits(&cluster, clusters));
+        if let Some(first) = planned.steps.first_mut().filter(|_| planned.change == Effect::Run) {
+            first.gates.splice(0..0, awaits);
+        }
+    }
 }
 
 fn no_policy(dir: &Path) -> Failure {

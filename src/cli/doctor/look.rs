@@ -3,6 +3,7 @@
 
 use super::app;
 use super::checks::{self, Check, Found, Weight};
+use super::fleet;
 use super::pinned;
 use super::signers;
 use super::teams;
@@ -134,6 +135,9 @@ async fn cluster(installation: &Installation, loaded: Option<&Loaded>) -> Vec<Ch
         }
     }
     if let Some(loaded) = loaded {
+        if let Ok((name, _)) = world::served(installation) {
+            all.extend(fleet::check(loaded, &name, &installation.instance, cluster.uid()));
+        }
         let kinds = kinds(loaded);
         match cluster.does_not_serve(&kinds.keys().copied().collect()).await {
             Ok(missing) => all.extend(checks::kinds(&kinds, &missing)),

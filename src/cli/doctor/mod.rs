@@ -2,6 +2,7 @@
 
 mod app;
 mod checks;
+mod fleet;
 mod look;
 mod pinned;
 mod signers;

@@ -1,6 +1,7 @@
 //! Many clusters that follow one repository: which instance serves each, and in which order a version reaches them (requirements F-10, F-11).
 
 use super::diagnostic::{Code, Diagnostic, quoted};
+use super::duration::Span;
 use super::files::RepoPath;
 use super::ids::{ClusterName, InstanceName, WaveName};
 use super::layer::{NodeSelector, UNSELECTIVE};
@@ -44,6 +45,24 @@ impl Fleet {
     #[must_use]
     pub fn wave_of(&self, cluster: &ClusterName) -> Option<usize> {
         self.waves.iter().position(|wave| wave.clusters.contains(cluster))
+    }
+}
+
+impl Fleet {
+    /// What a version that goes to these clusters waits for before it begins in one of them, in words; nothing where it is the first.
+    #[must_use]
+    pub fn awaits(&self, me: &ClusterName, clusters: &BTreeSet<ClusterName>) -> Option<String> {
+        let own = self.wave_of(me)?;
+        let wave = &self.waves[own];
+        let before = self.waves[..own].iter().rev().find(|wave| !wave.clusters.is_disjoint(clusters));
+        let after = before.map(|wave| match wave.said.soak {
+            Span::ZERO => format!("{} has it", wave.said.name),
+            soak => format!("{} has had it for {soak}", wave.said.name),
+        });
+        let first = wave.clusters.intersection(clusters).any(|other| other < me);
+        let turn = first.then(|| format!("{} at a time", wave.said.max_updating));
+        let words: Vec<String> = after.into_iter().chain(turn).collect();
+        (!words.is_empty()).then(|| format!("wave {}: {}", wave.said.name, words.join(", ")))
     }
 }
 

@@ -249,7 +249,7 @@ impl Reader {
             None => {
                 let declared = store.declared(main, &sought, None).await.map_err(of_main)?;
                 let (files, caps) = (declared.map(|declared| declared.files), self.setting.caps.clone());
-                Arc::new(aloof(move || load::load(&files.unwrap_or_default(), &caps)).await?)
+                Arc::new(aloof(move || load::load(&files.unwrap_or_default(), &caps).here(caps.cluster())).await?)
             }
         };
         self.main = Some(Arc::clone(&base));
@@ -262,7 +262,8 @@ impl Reader {
         };
         let beside = Beside { main: base, changed, records: Arc::clone(records), now: self.setting.clock.now() };
         let caps = self.setting.caps.clone();
-        let (mut read, files) = aloof(move || (reading(&load::load(&files, &caps), &beside), files)).await?;
+        let (mut read, files) =
+            aloof(move || (reading(&load::load(&files, &caps).here(caps.cluster()), &beside), files)).await?;
         // Where main has changed a file too, its lines are others in the commit that is offered.
         let same = store.shared(&offer.head, concerned(&read, &files)).await?.into_iter();
         read.same = same.map(|path| (path.clone(), self.setting.host.page_of(&offer.head, &path))).collect();

@@ -21,6 +21,18 @@ fn f_11_each_cluster_is_in_one_wave() {
     assert_eq!(fleet.waves[1].said.max_updating.of(2), 1);
 }
 
+#[test]
+fn f_11_what_is_waited_for_is_said_beforehand() {
+    let waves = "  - {name: first, clusters: {names: [lab]}, soak: 1h}\n  - {name: rest, clusters: {selector: {}}}\n";
+    let fleet = fleet(CLUSTERS, waves).unwrap();
+    let all: BTreeSet<ClusterName> = fleet.clusters.keys().cloned().collect();
+    let awaits = |name: &str| fleet.awaits(&name.parse().unwrap(), &all);
+    assert_eq!(awaits("lab"), None);
+    assert_eq!(awaits("eu").as_deref(), Some("wave rest: first has had it for 1h"));
+    assert_eq!(awaits("us").as_deref(), Some("wave rest: first has had it for 1h, 1 at a time"));
+    assert_eq!(fleet.awaits(&"us".parse().unwrap(), &["us".parse().unwrap()].into()), None);
+}
+
 const ALL: &str = "  - {name: all, clusters: {selector: {}}}\n";
 
 /// What is told of these clusters and waves.

@@ -152,6 +152,35 @@ pub fn load_everywhere(files: &Files, caps: &Caps) -> Loaded {
     loaded
 }
 
+impl Loaded {
+    /// The rollouts whose tenants run on other clusters of the fleet alone: what becomes of them is for their instances to say.
+    #[must_use]
+    pub fn elsewhere(&self, served: Option<&ClusterName>) -> BTreeSet<RolloutId> {
+        let (Ok(policy), Ok(Some(fleet)), Some(served)) = (&self.policy, &self.fleet, served) else {
+            return BTreeSet::new();
+        };
+        let is_elsewhere = |path: &RepoPath| {
+            let tenant = policy.tenant_of(path).map(|(_, tenant)| &tenant.clusters);
+            tenant.is_some_and(|clusters| {
+                !clusters.contains(served) && clusters.iter().all(|cluster| fleet.clusters.contains_key(cluster))
+            })
+        };
+        let all = self.rollouts.iter().filter(|(_, outcome)| match outcome {
+            Ok(rollout) => is_elsewhere(&rollout.path),
+            Err(rejected) => rejected.paths.iter().all(is_elsewhere),
+        });
+        all.map(|(id, _)| id.clone()).collect()
+    }
+
+    /// The same without those.
+    #[must_use]
+    pub fn here(mut self, served: Option<&ClusterName>) -> Self {
+        let elsewhere = self.elsewhere(served);
+        self.rollouts.retain(|id, _| !elsewhere.contains(id));
+        self
+    }
+}
+
 /// What is wrong with a rollout in each of its clusters.
 #[derive(Default)]
 struct Everywhere {

@@ -352,7 +352,7 @@ impl Tree {
     /// `known` is the tree before: rollouts that are equal stay the same value, so that nothing is planned anew for them.
     fn of(loaded: Loaded, hidden: Vec<Hidden>, known: Option<&Self>, served: Option<&ClusterName>) -> Self {
         let emptiness = loaded.emptiness();
-        let elsewhere = elsewhere(&loaded, served);
+        let elsewhere = loaded.elsewhere(served);
         let Loaded { policy: _, fleet: _, differing: _, mut rollouts, unnamed, warnings } = loaded;
         rollouts.retain(|id, _| !elsewhere.contains(id));
         let links = warnings.into_iter().filter(|warning| warning.code == Code::SymlinkIgnored);
@@ -396,24 +396,6 @@ impl Tree {
         });
         rollouts.chain(files).collect()
     }
-}
-
-/// The rollouts whose tenants run on other clusters of the fleet alone: what becomes of them is for their instances to say.
-fn elsewhere(loaded: &Loaded, served: Option<&ClusterName>) -> BTreeSet<RolloutId> {
-    let (Ok(policy), Ok(Some(fleet)), Some(served)) = (&loaded.policy, &loaded.fleet, served) else {
-        return BTreeSet::new();
-    };
-    let is_elsewhere = |path: &RepoPath| {
-        let tenant = policy.tenant_of(path);
-        tenant.is_some_and(|(_, Tenant { clusters, .. })| {
-            !clusters.contains(served) && clusters.iter().all(|cluster| fleet.clusters.contains_key(cluster))
-        })
-    };
-    let all = loaded.rollouts.iter().filter(|(_, outcome)| match outcome {
-        Ok(rollout) => is_elsewhere(&rollout.path),
-        Err(rejected) => rejected.paths.iter().all(is_elsewhere),
-    });
-    all.map(|(id, _)| id.clone()).collect()
 }
 
 /// Where a rollout may lie that was not found.
