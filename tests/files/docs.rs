@@ -38,7 +38,7 @@ fn held_by(test: &str) -> (Vec<String>, Vec<u8>) {
     let (mut ids, mut attacks, mut rest) = (Vec::new(), Vec::new(), parts.as_slice());
     loop {
         rest = match rest {
-            [letter @ ("x" | "c" | "n" | "f" | "t"), number, after @ ..] if is_number(number) => {
+            [letter @ ("x" | "c" | "n" | "f" | "t" | "v"), number, after @ ..] if is_number(number) => {
                 ids.push(format!("{}-{number}", letter.to_uppercase()));
                 after
             }

@@ -20,6 +20,7 @@ mod strategies;
 mod teams;
 mod told;
 mod tracked;
+mod variants;
 
 use crate::tree::{PODINFO, PODINFO_SET, POLICY, SITE, Tree, WORKER, WORKER_SET, codes, source_dir};
 use std::collections::BTreeMap;

@@ -336,6 +336,7 @@ scenarios! {
     versioned_kept
     versioned_taken_back_and_again
     versioned_under_the_same_name
+    variant_changes
     way_back_is_blocked
     way_back_is_frozen
     waves

@@ -15,7 +15,7 @@ const SHORTEST: usize = 8;
 /// The target of the rollout that a path of the state branch is about.
 fn target(path: &str) -> Target {
     let name = path.split('/').nth(2).unwrap().parse().unwrap();
-    Target { kind: TargetKind::Deployment, name, layout: Layout::Primary, track: Track::default() }
+    Target { kind: TargetKind::Deployment, name, layout: Layout::Primary, track: Track::default(), variant: None }
 }
 
 /// What is called how.

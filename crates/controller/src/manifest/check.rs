@@ -23,6 +23,7 @@ mod service;
 mod stateful;
 mod tracked;
 mod traefik;
+mod variant;
 mod versioned;
 mod virtual_service;
 
@@ -163,6 +164,7 @@ fn meaning(case: &Case<'_>, policy: Option<&Policy>, findings: &mut Findings) {
         findings.errors.extend(primary::check(case, target));
     }
     findings.errors.extend(tracked::check(case, target));
+    findings.errors.extend(variant::check(case, target));
     findings.errors.extend(affinity::check(case));
     route::check(case, findings);
     findings.errors.extend(ingress::check(case));

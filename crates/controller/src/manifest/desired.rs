@@ -16,6 +16,7 @@ pub use super::rolling::RollingUpdate;
 pub use super::router::{By, Router, Spelling, Traffic, UnitKind};
 pub use super::tracked::Track;
 use super::tracked::Tracked;
+use super::variant::Variant;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -138,6 +139,9 @@ pub struct Target {
     /// What its pods read that no manifest holds, and whose changes are versions all the same.
     #[serde(default, skip_serializing_if = "Track::is_empty")]
     pub track: Track,
+    /// What tells the variant of its pods, where those of two do not get along.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<Variant>,
 }
 
 /// The kinds of object that can be a target.

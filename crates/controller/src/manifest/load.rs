@@ -421,10 +421,10 @@ fn plan(spec: &raw::RolloutSpec, jobs: &Jobs, nodes: Option<NodeSelector>) -> Op
     let known = spec.checks.iter().map(|(name, check)| Some((name.clone(), Check::try_from(check.clone()).ok()?)));
     let known: BTreeMap<_, _> = known.collect::<Option<_>>()?;
     let raw::Promotion { before, bake, checks } = &spec.promotion;
-    let raw::Target { kind, name, layout, track } = spec.target.clone();
+    let raw::Target { kind, name, layout, track, variant } = spec.target.clone();
     Some(Plan {
         nodes: nodes.filter(|_| kind == TargetKind::NodeConfig),
-        target: Target { kind, name, layout, track },
+        target: Target { kind, name, layout, track, variant },
         traffic,
         phases: spec.phases.iter().flat_map(expand::phases).collect(),
         promotion: Promotion { before: expand::gates(before), bake: *bake, checks: checks.clone() },

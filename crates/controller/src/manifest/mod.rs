@@ -48,4 +48,5 @@ pub mod team;
 pub mod time;
 pub mod tracked;
 pub mod traefik;
+pub mod variant;
 pub mod yaml;

@@ -21,6 +21,7 @@ use super::files::RepoPath;
 use super::hook::Hook;
 use super::ids::{CheckName, Namespace, ObjectName, Percent, RolloutName, ScheduleName, StepName};
 use super::measure::{Comparison, Latency, PrometheusQuery, SuccessRate};
+use super::variant::Variant;
 pub use decision::{Action, DecisionSpec, Named};
 pub use delegated::{Contour, Gloo};
 pub use fleet::{FleetCluster, FleetSpec, Wave, WaveClusters};
@@ -182,6 +183,10 @@ pub struct Target {
     /// Live objects that the target's pods read and no manifest holds: a change of one is a version, and goes through the phases.
     #[serde(default)]
     pub track: Track,
+    /// A setting of the target's pods by which those of one do not get along with those of another: a change of it is not rolled out pod by pod.
+    #[serde(default)]
+    #[schemars(with = "Variant")]
+    pub variant: Option<Variant>,
 }
 
 /// How requests are split: by exactly one of `contour`, `gatewayAPI`, `gloo`, `istio`, `nginx`, `replicas`, `service` and `traefik`.

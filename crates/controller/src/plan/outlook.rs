@@ -193,6 +193,9 @@ fn new_run(
     if let Some(why) = misfit {
         return Outlook::of(Effect::Held, format!("No run starts, and nothing is written: {why}."));
     }
+    if let Some(why) = versions::variant_changes(rollout, old) {
+        return Outlook::of(Effect::Held, format!("No run starts, and nothing is written: {why}."));
+    }
     let (route, plan) = procedure::route(rollout, old);
     let how = match route {
         Route::Plain if rollout.plan.target.kind == TargetKind::Service => {

@@ -112,6 +112,7 @@ reasons! {
     OwnedByOther: "operations", "Another rollout or instance owns this object, somebody made it under the name that a copy needs, or it takes the traffic that a split would lead.", "take the object out of one of the two rollouts, or delete or rename it";
     FieldConflict: "the team", "Another field manager owns a field that we need.", "take the field away from the other manager, or out of the manifests";
     Forbidden: "operations", "tidegate has no right to do this.", "give tidegate the right that the message names (docs/security.md)";
+    VariantChange: "the team", "The version has pods of another variant, which do not get along with those that there are: it is not rolled out pod by pod.", "docs/variants.md: let all old pods go first (strategy Recreate, without traffic), or give each version its own objects (layout: versioned)";
     CrdMissing: "operations", "The cluster does not serve a kind that this rollout needs.", "install the kind in the cluster, or do without it";
     ClusterAway: "operations", "The cluster cannot be read, or a kind of it that this rollout needs; what goes back goes back.", "look at the API server, the controller's kubeconfig and its Role: the message names the kinds";
     GitAway: "operations", "Git cannot be reached; only retreats run.", "look at the Git host and at the controller's credentials";
@@ -198,6 +199,7 @@ impl Reason {
                 | Self::JobGone
                 | Self::Freeze
                 | Self::Wave
+                | Self::VariantChange
                 | Self::WaveFailed
                 | Self::ClusterMismatch
                 | Self::Suspended

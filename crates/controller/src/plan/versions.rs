@@ -5,8 +5,9 @@ use super::context::Context;
 use super::deletions::Sorted;
 use super::draft::Draft;
 use super::report::{Reason, Wait};
-use crate::manifest::desired::{Rollout, Set};
+use crate::manifest::desired::{Layout, Plan, Rollout, Set};
 use crate::manifest::object::{Kind, Object, ObjectRef};
+use crate::manifest::variant::Told;
 use crate::record::posture::{Names, Naming, Versions};
 use crate::workload::layouts::versioned;
 use crate::workload::layouts::{LayoutError, pod_labels};
@@ -40,6 +41,31 @@ pub fn misfit(recorded: &Naming, rollout: &Rollout, old: &Set) -> Option<LayoutE
     versioned::candidate(old, &rollout.set, &rollout.plan, &both, &rollout.set.pods).err()
 }
 
+/// Why pods of what main wants do not get along with those that there are, and would be side by side with them (requirement V-2). They would not
+/// where each version has its own objects, nor where all old pods go before the first new one is made.
+#[must_use]
+pub fn variant_changes(rollout: &Rollout, old: &Set) -> Option<String> {
+    let Plan { target, traffic, .. } = &rollout.plan;
+    let variant = target.variant.as_ref().filter(|_| target.layout != Layout::Versioned)?;
+    let reference =
+        ObjectRef { kind: target.kind.kind(), namespace: rollout.id.namespace.clone(), name: target.name.clone() };
+    let [was, is] = [old, &*rollout.set].map(|set| set.objects.get(&reference));
+    let recreated = is.and_then(|is| is.text("/spec/strategy/type")) == Some("Recreate") && traffic.is_none();
+    match [was, is].map(|object| object.map(|object| variant.of(object))) {
+        _ if recreated => None,
+        [None, _] | [_, None] => None,
+        [Some(Told::Is(was)), Some(Told::Is(is))] if variant.gets_along(&was, &is) => None,
+        [Some(Told::Is(was)), Some(Told::Is(is))] => Some(format!(
+            "{} of the container {} changes from {was} to {is}, and pods of the two do not get along",
+            variant.env, variant.container
+        )),
+        [Some(_), Some(_)] => Some(format!(
+            "nobody can tell which variant the promoted pods are, by {} of the container {}",
+            variant.env, variant.container
+        )),
+    }
+}
+
 /// The same as what the rollout waits on: no run is opened, and nothing is written.
 #[must_use]
 pub fn unfit(draft: &Draft<'_>, rollout: &Rollout, old: &Set) -> Option<Wait> {
@@ -48,6 +74,9 @@ pub fn unfit(draft: &Draft<'_>, rollout: &Rollout, old: &Set) -> Option<Wait> {
     let wait = Sorted::of(draft.input, said, Some(&rollout.set.id), going).wait("with the old version ");
     if wait.is_some() {
         return wait;
+    }
+    if let Some(why) = variant_changes(rollout, old) {
+        return Some(Wait::new(Reason::VariantChange, why));
     }
     let why = misfit(&draft.naming, rollout, old)?;
     let reason =

@@ -64,6 +64,7 @@ pub(crate) fn plan(router: Option<Router>) -> Plan {
             name: name("web"),
             layout: Layout::InPlace,
             track: Track::default(),
+            variant: None,
         },
         traffic: router.map(|router| Traffic { router, settle: second, drain: second, session_affinity: None }),
         phases: Vec::new(),

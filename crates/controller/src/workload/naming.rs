@@ -122,7 +122,7 @@ impl Target {
     /// What the record says of a target that it names itself, where no file does any more.
     #[must_use]
     pub fn recorded(name: ObjectName) -> Self {
-        Self { kind: TargetKind::Deployment, name, layout: Layout::Primary, track: Track::default() }
+        Self { kind: TargetKind::Deployment, name, layout: Layout::Primary, track: Track::default(), variant: None }
     }
 }
 

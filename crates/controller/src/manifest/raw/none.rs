@@ -2,6 +2,7 @@
 
 use crate::manifest::desired::{Layout, TargetKind, Track};
 use crate::manifest::ids::ObjectName;
+use crate::manifest::variant::Variant;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Both spellings. The schema has said by then what else is wrong.
@@ -16,6 +17,8 @@ enum Target {
         layout: Layout,
         #[serde(default)]
         track: Track,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        variant: Option<Variant>,
     },
 }
 
@@ -30,19 +33,19 @@ impl From<Target> for super::Target {
         match target {
             Target::Word(Word::None) => {
                 let name = "none".parse().expect("the name of an object");
-                Self { kind: TargetKind::None, name, layout: Layout::InPlace, track: Track::default() }
+                Self { kind: TargetKind::None, name, layout: Layout::InPlace, track: Track::default(), variant: None }
             }
-            Target::Named { kind, name, layout, track } => Self { kind, name, layout, track },
+            Target::Named { kind, name, layout, track, variant } => Self { kind, name, layout, track, variant },
         }
     }
 }
 
 impl From<super::Target> for Target {
-    fn from(super::Target { kind, name, layout, track }: super::Target) -> Self {
+    fn from(super::Target { kind, name, layout, track, variant }: super::Target) -> Self {
         if kind == TargetKind::None {
             return Self::Word(Word::None);
         }
-        Self::Named { kind, name, layout, track }
+        Self::Named { kind, name, layout, track, variant }
     }
 }
 

@@ -42,7 +42,13 @@ spec:
 ";
 
 fn target() -> Target {
-    Target { kind: TargetKind::Deployment, name: name("web"), layout: Layout::Primary, track: Track::default() }
+    Target {
+        kind: TargetKind::Deployment,
+        name: name("web"),
+        layout: Layout::Primary,
+        track: Track::default(),
+        variant: None,
+    }
 }
 
 fn read(files: SetFiles) -> Set {
