@@ -1,6 +1,6 @@
 //! Rollouts that run on several clusters.
 
-use crate::tree::{PODINFO, PODINFO_SET, Tree, WORKER, codes};
+use crate::tree::{PODINFO, PODINFO_SET, SITE, Tree, WORKER, codes};
 use tidegate::cli::validate::{Colour, Output, report};
 use tidegate::manifest::desired::Rollout;
 use tidegate::manifest::diagnostic::Code;
@@ -119,4 +119,22 @@ fn f_9_an_object_is_one_rollout_s_in_each_cluster_by_itself() {
     assert_eq!((rejected("home"), rejected("lab")), (vec![], vec![Code::Conflict]));
     let told = report(&load_everywhere(&tree.0, &Caps::unknown()), Output::Text, Colour::Never).text;
     assert!(told.contains("in the cluster lab"), "{told}");
+}
+
+/// An object that one rollout has in one cluster alone, and another one in another cluster alone, is nobody's mistake.
+#[test]
+fn f_9_what_is_never_in_one_cluster_together_is_fine() {
+    let mut tree = differing();
+    tree.edit("teams/shop/podinfo/clusters/lab/where.yaml", "name: where", "name: there");
+    tree.edit(
+        "tidegate.yaml",
+        "path: teams/blog\n      namespaces: [blog]\n      clusters: [home]",
+        "path: teams/blog\n      namespaces: [blog, shop]\n      clusters: [lab]",
+    );
+    let rollout =
+        tree.text(SITE).replace("namespace: blog", "namespace: shop").replace("[manifests]", "[manifests, where.yaml]");
+    tree.put(SITE, rollout);
+    tree.put("teams/blog/site/where.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: where}\ndata: {a: b}\n");
+    let told = report(&load_everywhere(&tree.0, &Caps::unknown()), Output::Text, Colour::Never).text;
+    assert!(!told.contains("ConfigMap shop/where") && !told.contains("error[Conflict]"), "{told}");
 }

@@ -2,7 +2,7 @@
 //! served by an instance of its own, and what others have is read from the records that they keep in the same repository.
 //!
 //! Within a wave clusters go in one order, and only what others *have* opens the gate: two instances that see the records at different times
-//! never both think that it is their turn, since who sees less waits longer.
+//! never both think that it is their turn, since who sees less waits longer; but for as many as the wave lets say nothing.
 
 use crate::manifest::duration::Span;
 use crate::manifest::fleet::{Fleet, FleetWave};

@@ -253,11 +253,12 @@ impl Judged {
         let mut errors = permission(&draft, &id, policy, caps);
         let clusters = fleet::clusters(&draft, policy);
         errors.extend(fleet::unordered(&draft, &clusters, fleet));
+        let differs = draft.raw.as_ref().is_ok_and(|raw| fleet::differ(&raw.spec.manifests));
         let mut judged = Self {
             path: draft.path.clone(),
             permitted: errors.is_empty(),
-            claims: fleet::claims(&clusters, caps.cluster(), policy),
-            differing: BTreeSet::new(),
+            claims: fleet::claims(&clusters, caps.cluster(), (policy, differs)),
+            differing: if differs { clusters.clone() } else { BTreeSet::new() },
             clusters,
             items: BTreeMap::new(),
             target: None,
@@ -281,9 +282,6 @@ impl Judged {
                 let tenant = policy.and_then(|policy| policy.tenant_of(&judged.path));
                 let nodes = caps.nodes_of(tenant.map(|(_, tenant)| tenant));
                 let entries = fleet::entries(&raw.spec.manifests, fleet::read_for(&judged.clusters, caps.cluster()));
-                if fleet::differ(&raw.spec.manifests) {
-                    judged.differing.clone_from(&judged.clusters);
-                }
                 let (findings, listed, items) =
                     judged.examine(files, policy, caps, (&draft, root), (raw, &entries, &jobs), &mut room.values);
                 errors.extend(findings.errors);

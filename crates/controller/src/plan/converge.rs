@@ -307,7 +307,8 @@ impl<'a> Pass<'a> {
             && self.out.actions.is_empty()
             && !nodes.is_settled(&self.posture.split)
         {
-            let reason = if nodes.is_held() { Reason::TooManyStalled } else { Reason::CandidateNotReady };
+            let is_held = nodes.is_held() || nodes.silent_zone().is_some();
+            let reason = if is_held { Reason::TooManyStalled } else { Reason::CandidateNotReady };
             self.out.waits.push(Wait::new(reason, nodes.waits(&self.posture.split)));
         }
         self.busy()

@@ -87,7 +87,7 @@ impl Term<'_> {
             None => next.min(self.commit(&view, &plans, now).await),
         };
         // What was read of requests meanwhile is planned with next.
-        let has_read = self.source.view().is_some_and(|now| now.requests != view.requests);
+        let has_read = self.source.view().is_some_and(|now| now.requests != view.requests || now.peers != view.peers);
         if has_read { next.min(Requeue::Now) } else { next }
     }
 

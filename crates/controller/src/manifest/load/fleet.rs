@@ -85,10 +85,14 @@ pub(super) fn read_for<'a>(
 pub(super) fn claims(
     clusters: &BTreeSet<ClusterName>,
     served: Option<&ClusterName>,
-    policy: Option<&Policy>,
+    (policy, differs): (Option<&Policy>, bool),
 ) -> BTreeSet<ClusterName> {
     if let Some(served) = served {
         return clusters.get(served).cloned().into_iter().collect();
+    }
+    if differs {
+        // The others are looked at by themselves.
+        return read_for(clusters, None).cloned().into_iter().collect();
     }
     let tenants = || policy.into_iter().flat_map(|policy| policy.tenants.values());
     let mut seen: BTreeMap<Vec<bool>, &ClusterName> = BTreeMap::new();

@@ -203,9 +203,8 @@ impl<'a> Nodes<'a> {
         let fresh = fresh.filter(has_slot).take(usize::try_from(quota).unwrap_or(usize::MAX));
         let go = repairs.map(|unit| (unit, RoleName::Stable)).chain(fresh.map(|unit| (unit, RoleName::Candidate)));
         let moving = self.units.iter().filter(|unit| unit.is_moving() && !unit.is_astray());
-        self.paced(
-            go.map(|go| (go, Standing::Fresh)).chain(moving.map(|unit| ((unit, RoleName::Stable), Standing::Moving))),
-        )
+        let moving = moving.map(|unit| ((unit, RoleName::Stable), Standing::Moving));
+        self.paced(go.map(|go| (go, Standing::Fresh)).chain(moving), &self.lost_in_zones())
     }
 
     /// Who goes back now: at once who has not come yet, is not ready, or has failed; of the others as many as have a slot, the last first.
@@ -217,19 +216,17 @@ impl<'a> Nodes<'a> {
             (false, _) if unit.is_moving() => Standing::Moving,
             (false, _) => Standing::Confirmed,
         };
-        self.paced(self.units.iter().rev().map(|unit| ((unit, RoleName::Stable), standing(unit))))
+        // What is silent has failed, and takes its slot as such.
+        self.paced(self.units.iter().rev().map(|unit| ((unit, RoleName::Stable), standing(unit))), &[])
     }
 
     fn paced<'u>(
         &'u self,
         units: impl Iterator<Item = ((&'u Unit<'a>, RoleName), Standing)>,
+        away: &[usize],
     ) -> Vec<(&'u Unit<'a>, RoleName)> {
-        PacedUnits { units: units.collect(), between: 0 }.due_by_zone(
-            u32::MAX,
-            self.slots,
-            &self.lost_in_zones(),
-            |(unit, _)| unit.zone,
-        )
+        let units = PacedUnits { units: units.collect(), between: 0 };
+        units.due_by_zone(u32::MAX, self.slots, away, |(unit, _)| unit.zone)
     }
 
     /// Whether it carries the candidate's version, or the first there is, and is silent.
@@ -281,6 +278,9 @@ impl<'a> Nodes<'a> {
             self.units.iter().filter(|unit| unit.is_moving()).map(|unit| unit.name().as_str()).collect();
         let (new, most) = (count(self.carriers()), ceiling(self.size(), split));
         let lost = self.lost();
+        if let Some(silent) = self.silent_zone() {
+            return format!("node {silent} fell silent with the new version, and of its zone no more may be away");
+        }
         if self.is_held() {
             return format!("{lost} nodes fell silent with the new version, and {} may", self.stalled);
         }

@@ -1,6 +1,7 @@
 //! In which order nodes become new, and in which zone each is.
 
 use super::{Nodes, Unit, labels};
+use crate::manifest::ids::ObjectName;
 use crate::manifest::layer::NodeSelector;
 use crate::manifest::rolling::{RollingUpdate, Topology};
 use crate::workload::pace::Zone;
@@ -50,17 +51,36 @@ pub(super) fn in_zones(units: &mut [Unit<'_>], rolling: &RollingUpdate) {
 }
 
 impl Nodes<'_> {
-    /// The zone of each that has fallen silent: it frees its slot, and stays away in its zone.
+    /// The zone of each that has fallen silent, and is not to be told anything itself: it frees its slot, and stays away in its zone.
     pub(super) fn lost_in_zones(&self) -> Vec<usize> {
-        let lost = self.units.iter().filter(|unit| self.is_lost(unit));
+        let lost = self.units.iter().filter(|unit| self.keeps_zone(unit));
         lost.filter_map(|unit| Some(unit.zone?.number)).collect()
+    }
+
+    fn keeps_zone(&self, unit: &Unit<'_>) -> bool {
+        let is_told_again = unit.is_ready() && (unit.is_astray() || unit.is_of_another_try(self.attempt));
+        self.is_lost(unit) && !is_told_again
+    }
+
+    /// The first of a zone that has fallen silent and keeps others that are ready from their turn, where nobody is on the way that could change
+    /// that.
+    #[must_use]
+    pub fn silent_zone(&self) -> Option<&ObjectName> {
+        let full = self.full_zones();
+        let is_kept = |unit: &&Unit<'_>| {
+            let is_full = unit.zone.is_some_and(|zone| full.contains(&zone.number));
+            is_full && unit.changes() && !unit.is_new && unit.is_ready()
+        };
+        let kept = self.units.iter().find(is_kept).filter(|_| !self.units.iter().any(Unit::is_moving))?;
+        let silent = self.units.iter().find(|unit| unit.zone == kept.zone && self.keeps_zone(unit));
+        silent.map(Unit::name)
     }
 
     /// The zones of which nobody may be told now: who waits there keeps nobody else from being named.
     pub(super) fn full_zones(&self) -> BTreeSet<usize> {
         let mut moving: BTreeMap<usize, u32> = BTreeMap::new();
         let zones =
-            self.units.iter().filter(|unit| unit.is_moving() || self.is_lost(unit)).filter_map(|unit| unit.zone);
+            self.units.iter().filter(|unit| unit.is_moving() || self.keeps_zone(unit)).filter_map(|unit| unit.zone);
         let is_full = |zone: &Zone| {
             let taken = moving.entry(zone.number).or_default();
             *taken += 1;

@@ -23,6 +23,7 @@ struct Fleet {
     rolling: RollingUpdate,
     told: usize,
     age: Span,
+    proven: bool,
 }
 
 fn version(revision: char, layers: &[(&str, Option<&str>, &str)]) -> Set {
@@ -56,6 +57,7 @@ impl Fleet {
             rolling: RollingUpdate { max_unavailable: Amount::Count(slots), ..RollingUpdate::default() },
             told: 0,
             age: Span::ZERO,
+            proven: true,
         };
         (0..nodes).for_each(|number| fleet.join(&format!("node-{number}"), json!({})));
         while fleet.tell() > 0 {
@@ -81,7 +83,8 @@ impl Fleet {
         plan.rolling_update = self.rolling.clone();
         plan.nodes = Some(NodeSelector::default());
         let live = live(self.objects.values().cloned());
-        let versions = NodeVersions { stable: &self.stable, candidate: &self.candidate, attempt: 7, proven: true };
+        let versions =
+            NodeVersions { stable: &self.stable, candidate: &self.candidate, attempt: 7, proven: self.proven };
         let namespace = namespace();
         let age = |_| self.age;
         look(&Nodes::read(&plan, Sight { live: &live, namespace: &namespace, manager: "us", age: &age }, versions))
@@ -400,10 +403,28 @@ fn n_1_n_10_a_zone_does_not_lose_more_than_its_limit() {
     assert_eq!(fleet.names(|unit| !unit.is_new()), ["a2"]);
     fleet.split = everybody();
     fleet.name_next();
-    assert_eq!(fleet.tell(), 0);
+    assert_eq!(
+        (fleet.tell(), fleet.look(|nodes| nodes.silent_zone().map(ToString::to_string))),
+        (0, Some("a1".to_owned()))
+    );
+    assert!(fleet.look(|nodes| nodes.waits(&fleet.split)).contains("node a1 fell silent"));
     fleet.ready("a1", true);
     fleet.say("a1", "Applied");
     fleet.name_next();
+    assert_eq!(fleet.tell(), 1);
+}
+
+/// Who has not begun what it was told first is told what comes next, whatever its zone has away.
+#[test]
+fn n_10_n_14_who_is_silent_is_told_the_next_version_all_the_same() {
+    let mut fleet = Fleet::new(0, 1);
+    fleet.join("a1", json!({"rack": "a"}));
+    fleet.rolling.topology = Some(serde_json::from_value(json!({"key": "rack", "maxUnavailable": 1})).unwrap());
+    fleet.proven = false;
+    assert_eq!(fleet.tell(), 1);
+    fleet.age = Span::from_secs(600);
+    assert_eq!((fleet.tell(), fleet.look(|nodes| nodes.lost())), (0, 1));
+    (fleet.stable, fleet.candidate) = (version('c', &[("base", None, "3")]), version('c', &[("base", None, "3")]));
     assert_eq!(fleet.tell(), 1);
 }
 
