@@ -13,6 +13,7 @@ use crate::record::state::Time;
 use crate::record::text;
 use crate::report::view::{self, RolloutView, StatusView, Urgency, WaitView};
 use clap::Args;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -61,60 +62,55 @@ pub(super) struct StatusArgs {
 
 /// Shows where rollouts stand.
 pub(super) async fn command(args: StatusArgs, screen: &Screen) -> Result<Exit, Failure> {
-    let show = |status: &StatusView| screen.show(status, |status, ink| table(status, args.open, now(), ink));
     let mut repository = if args.open {
         Repository::reach(Path::new("."), &args.repository, Access::Read).await?
     } else {
         Repository::open(&args.repository, Access::Read).await?
     };
     if let (Some(which), Some(kubeconfig), true) = (&args.which, &args.kubeconfig, args.units) {
-        return nodes(&repository, which, kubeconfig, (args.watch, screen)).await;
+        let records = repository.records().await?;
+        let id = super::repository::find(which, records.keys())?;
+        let look = async || units::look(&repository, &id.namespace, kubeconfig).await;
+        show(screen, args.watch, look, |view, ink| units::table(view, now(), ink)).await?;
+        return Ok(Exit::Done);
     }
-    let status = look(&repository, &args).await?;
-    if !args.watch {
-        show(&status)?;
-        return Ok(if args.exit_code { verdict(&status) } else { Exit::Done });
-    }
-    let mut seen: Result<StatusView, Failure> = Ok(status);
-    loop {
-        match &seen {
-            Ok(status) => {
-                if screen.format == Format::Table {
-                    // Home, then clear to the end.
-                    screen.print("\u{1b}[H\u{1b}[2J")?;
-                }
-                show(status)?;
-            }
-            // A server that is away for a while ends no watch.
-            Err(failure) => screen.print(&format!("{} {}\n", screen.ink.bad("error:"), failure.text()))?,
+    let mut is_fetched = true;
+    let look = async || {
+        if !std::mem::take(&mut is_fetched) {
+            repository.refresh().await?;
         }
-        tokio::time::sleep(EVERY).await;
-        seen = match repository.refresh().await {
-            Ok(()) => look(&repository, &args).await,
-            Err(failure) => Err(failure),
-        };
-    }
+        look(&repository, &args).await
+    };
+    let status = show(screen, args.watch, look, |status, ink| table(status, args.open, now(), ink)).await?;
+    Ok(if args.exit_code { verdict(&status) } else { Exit::Done })
 }
 
-/// Shows the nodes of a rollout; each time that it looks, with `--watch`.
-async fn nodes(
-    repository: &Repository,
-    which: &str,
-    kubeconfig: &Path,
-    (watch, screen): (bool, &Screen),
-) -> Result<Exit, Failure> {
-    let records = repository.records().await?;
-    let id = super::repository::find(which, records.keys())?;
+/// Shows what a look finds, and that is all; with `watch` again and again.
+async fn show<V: Serialize>(
+    screen: &Screen,
+    watch: bool,
+    mut look: impl AsyncFnMut() -> Result<V, Failure>,
+    table: impl Fn(&V, Ink) -> String,
+) -> Result<V, Failure> {
+    let mut seen = look().await?;
+    if !watch {
+        screen.show(&seen, &table)?;
+        return Ok(seen);
+    }
     loop {
-        let view = units::look(repository, &id.namespace, kubeconfig).await?;
-        if watch && screen.format == Format::Table {
+        if screen.format == Format::Table {
+            // Home, then clear to the end.
             screen.print("\u{1b}[H\u{1b}[2J")?;
         }
-        screen.show(&view, |view, ink| units::table(view, now(), ink))?;
-        if !watch {
-            return Ok(Exit::Done);
-        }
-        tokio::time::sleep(EVERY).await;
+        screen.show(&seen, &table)?;
+        seen = loop {
+            tokio::time::sleep(EVERY).await;
+            match look().await {
+                Ok(seen) => break seen,
+                // A server that is away for a while ends no watch.
+                Err(failure) => screen.print(&format!("{} {}\n", screen.ink.bad("error:"), failure.text()))?,
+            }
+        };
     }
 }
 

@@ -1,8 +1,7 @@
 //! A whole world in a process: a cluster with its controllers, a repository with real Git in a directory, measurements, and
 //! one clock. The controller that runs in it is the one that is shipped.
 
-use super::kube_api::KubeApi;
-use super::kube_api::World;
+use super::kube_api::{KubeApi, World};
 use super::metrics::SimulatedMetrics;
 use super::webhook::SimulatedWebhook;
 use super::workloads::Controllers;

@@ -9,22 +9,14 @@ pub(super) fn check(loaded: &Loaded, cluster: &ClusterName, instance: &InstanceN
     let fleet = loaded.fleet.as_ref().ok()?.as_ref()?;
     let (name, act) =
         ("fleet", "mend fleet.yaml, or spec.instance and the cluster's name of the Installation (docs/fleet.md)");
-    let broken = |says: String| Some(Check::new(Found::Broken, name, &says, act));
-    match fleet.clusters.get(cluster) {
-        None => broken(format!("fleet.yaml has no cluster {cluster}, which this instance serves")),
-        Some(said) if said.uid != uid => broken(format!(
-            "fleet.yaml says that the cluster {cluster} has the uid {}, and this one has {uid}",
-            said.uid
-        )),
-        Some(said) if said.instance != *instance => broken(format!(
-            "fleet.yaml says that the cluster {cluster} is served by {}, and this is {instance}",
-            said.instance
-        )),
-        Some(_) => {
-            let wave = fleet.wave_of(cluster).and_then(|i| fleet.waves.get(i)).map(|wave| wave.said.name.to_string());
-            Some(Check::ok(name, format!("{cluster} is in the wave {}", wave.unwrap_or_default())))
-        }
+    let broken = |says: &str| Some(Check::new(Found::Broken, name, says, act));
+    if let Some(why) = fleet.mistaken(cluster, instance, uid) {
+        return broken(&why);
     }
+    let Some(wave) = fleet.wave_of(cluster).and_then(|i| fleet.waves.get(i)) else {
+        return broken(&format!("fleet.yaml has no cluster {cluster}, which this instance serves"));
+    };
+    Some(Check::ok(name, format!("{cluster} is in the wave {}", wave.said.name)))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! Within a wave clusters go in one order, and only what others *have* opens the gate: two instances that see the records at different times
 //! never both think that it is their turn, since who sees less waits longer; but for as many as the wave lets say nothing.
 
+use crate::manifest::diagnostic::few;
 use crate::manifest::duration::Span;
 use crate::manifest::fleet::{Fleet, FleetWave};
 use crate::manifest::ids::{ClusterName, Revision};
@@ -112,19 +113,13 @@ impl Waves {
                 return WaveTurn::Failed(format!(
                     "the version failed in the wave {}: {}",
                     wave.said.name,
-                    few(&failed)
+                    few(failed.into_iter(), TOLD, ", ")
                 ));
             }
-            let told = |stands: &[(&ClusterName, Standing)]| -> Option<String> {
-                // Where each stands changes all the time, and is no news for the record of those that wait.
-                let dark: Vec<String> = stands.iter().filter_map(|(name, it)| it.dark(name)).collect();
-                let dark = if dark.is_empty() { String::new() } else { format!(": {}", few(&dark)) };
-                Some(format!("the wave {} is first{dark}", wave.said.name))
-            };
             if i < own {
                 let left = stands.iter().filter(|(_, it)| *it != Standing::Done).count();
                 soak = if all.is_empty() { soak } else { wave.said.soak };
-                waits = waits.or_else(|| told(&stands).filter(|_| left > tolerated));
+                waits = waits.or_else(|| (left > tolerated).then(|| is_first(wave, &stands)));
             } else {
                 let before: Vec<_> = stands.into_iter().filter(|(name, _)| *name < me).collect();
                 // Those that failed, and may, are through, and so are as many that say nothing.
@@ -132,7 +127,7 @@ impl Waves {
                 let spared = silent.min(tolerated - failed.len());
                 let open = before.iter().filter(|(_, it)| *it == Standing::Open).count();
                 let left = open + silent - spared;
-                first = told(&before).filter(|_| left >= at_a_time(wave, all.len()));
+                first = (left >= at_a_time(wave, all.len())).then(|| is_first(wave, &before));
             }
         }
         waits.map_or(WaveTurn::Next { soak, first }, WaveTurn::Waits)
@@ -166,7 +161,15 @@ impl Waves {
 /// How many clusters of a wave may be under way at a time.
 fn at_a_time(wave: &FleetWave, all: usize) -> usize {
     let most = wave.said.max_updating.of(u32::try_from(all).unwrap_or(u32::MAX));
-    usize::try_from(most).unwrap_or(usize::MAX).max(1)
+    usize::try_from(most).unwrap_or(usize::MAX)
+}
+
+/// That a wave is first. Of its clusters only those are named that nobody can tell of: where the others stand changes all the time, and is no
+/// news for the record of those that wait.
+fn is_first(wave: &FleetWave, stands: &[(&ClusterName, Standing)]) -> String {
+    let dark = few(stands.iter().filter_map(|(name, it)| it.dark(name)), TOLD, ", ");
+    let dark = if dark.is_empty() { dark } else { format!(": {dark}") };
+    format!("the wave {} is first{dark}", wave.said.name)
 }
 
 impl Standing {
@@ -183,12 +186,6 @@ impl Standing {
             Self::Done | Self::Open | Self::Failed(_) => None,
         }
     }
-}
-
-fn few(all: &[String]) -> String {
-    let more = all.len().checked_sub(TOLD).filter(|more| *more > 0);
-    let first = all.iter().take(TOLD).cloned().collect::<Vec<_>>().join(", ");
-    more.map_or(first.clone(), |more| format!("{first} and {more} more"))
 }
 
 #[cfg(test)]

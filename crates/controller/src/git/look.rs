@@ -49,7 +49,7 @@ impl Store {
         dir: &RepoPath,
         depth: usize,
     ) -> Result<BTreeMap<RepoPath, String>, GitError> {
-        self.directories_within(commit, dir, (depth, usize::MAX)).await
+        self.directories_within(commit, dir, depth, |_| usize::MAX).await
     }
 
     /// The same of a branch of others, who may write there what they like.
@@ -62,21 +62,23 @@ impl Store {
         dir: &RepoPath,
         depth: usize,
     ) -> Result<BTreeMap<RepoPath, String>, GitError> {
-        self.directories_within(commit, dir, (depth, RemoteLimits::default().entries)).await
+        self.directories_within(commit, dir, depth, |limits| limits.entries).await
     }
 
     async fn directories_within(
         &self,
         commit: &CommitId,
         dir: &RepoPath,
-        (depth, names): (usize, usize),
+        depth: usize,
+        names: fn(&RemoteLimits) -> usize,
     ) -> Result<BTreeMap<RepoPath, String>, GitError> {
         let (commit, dir) = (commit.clone(), dir.clone());
-        self.on_cache(move |_, repository| {
+        self.on_cache(move |inner, repository| {
             let root = tree::root(repository, &commit)?;
-            let (mut found, mut left) = (BTreeMap::new(), names);
+            let mut found = BTreeMap::new();
+            let mut names = Names { seen: 0, most: names(&inner.config.limits) };
             if let Some(top) = tree::directory(repository, &root, &dir)? {
-                descend(repository, &top, (&dir, depth), &mut left, &mut found)?;
+                descend(repository, &top, (&dir, depth), &mut names, &mut found)?;
             }
             Ok(found)
         })
@@ -84,17 +86,23 @@ impl Store {
     }
 }
 
+/// How many names were seen, and may be.
+struct Names {
+    seen: usize,
+    most: usize,
+}
+
 fn descend(
     repository: &Repository,
     tree: &Tree<'_>,
     (at, depth): (&RepoPath, usize),
-    left: &mut usize,
+    names: &mut Names,
     found: &mut BTreeMap<RepoPath, String>,
 ) -> Result<(), GitError> {
-    *left = left.checked_sub(tree.len()).ok_or_else(|| GitError::Limit {
-        what: format!("the number of names below {at}"),
-        limit: RemoteLimits::default().entries.to_string(),
-    })?;
+    names.seen = names.seen.saturating_add(tree.len());
+    if names.seen > names.most {
+        return Err(tree::limit(&format!("the number of names below {at}"), names.most));
+    }
     for entry in tree.iter().filter(|entry| entry.filemode() == i32::from(FileMode::Tree)) {
         // What no path can name is none of ours.
         let Some(path) = entry.name().ok().and_then(|name| format!("{at}/{name}").parse::<RepoPath>().ok()) else {
@@ -105,7 +113,7 @@ fn descend(
         } else {
             let below = repository.find_tree(entry.id());
             let below = below.map_err(|error| GitError::local(&format!("read the directory {path}"), error))?;
-            descend(repository, &below, (&path, depth - 1), left, found)?;
+            descend(repository, &below, (&path, depth - 1), names, found)?;
         }
     }
     Ok(())

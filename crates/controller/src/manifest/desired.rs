@@ -156,7 +156,7 @@ pub enum TargetKind {
     StatefulSet,
     /// `apps/v1` DaemonSet: its own pods are moved to the new version, node by node, a share of them in each phase.
     DaemonSet,
-    /// The configuration of nodes, of layers among the manifests: nodes are brought to the new version a few at a time. No installation allows it yet.
+    /// The configuration of nodes, of layers among the manifests: nodes are brought to the new version a few at a time. The installation says which (caps.nodes).
     NodeConfig,
     /// Nothing: other objects alone, which are applied once the promotion's gates are open. Files say `target: none`.
     #[schemars(skip)]

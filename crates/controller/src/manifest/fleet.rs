@@ -46,9 +46,22 @@ impl Fleet {
     pub fn wave_of(&self, cluster: &ClusterName) -> Option<usize> {
         self.waves.iter().position(|wave| wave.clusters.contains(cluster))
     }
-}
 
-impl Fleet {
+    /// Why who serves a cluster, or the cluster with that uid, is not the one that the file means; nothing of a cluster that it does not have.
+    #[must_use]
+    pub fn mistaken(&self, cluster: &ClusterName, instance: &InstanceName, uid: &str) -> Option<String> {
+        let said = self.clusters.get(cluster)?;
+        if said.uid != uid {
+            return Some(format!(
+                "{FILE} says that the cluster {cluster} has the uid {}, and this one has {uid}",
+                said.uid
+            ));
+        }
+        (said.instance != *instance).then(|| {
+            format!("{FILE} says that the cluster {cluster} is served by {}, and this is {instance}", said.instance)
+        })
+    }
+
     /// What a version that goes to these clusters waits for before it begins in one of them, in words; nothing where it is the first.
     #[must_use]
     pub fn awaits(&self, me: &ClusterName, clusters: &BTreeSet<ClusterName>) -> Option<String> {

@@ -14,15 +14,11 @@ pub(super) fn turn(draft: &mut Draft<'_>, run: &Run) -> Option<Wait> {
     let revision = set.map_or(&run.revision, |set| &set.revision);
     let (soak, first) = match waves.turn(&draft.input.me.cluster, revision, &run.revision) {
         WaveTurn::Failed(why) => {
-            if run.preceded.is_some() {
-                precede(draft, None, "it failed in a cluster that is before this one");
-            }
+            precede(draft, None, "it failed in a cluster that is before this one");
             return Some(Wait::new(Reason::WaveFailed, why));
         }
         WaveTurn::Waits(why) => {
-            if run.preceded.is_some() {
-                precede(draft, None, "a cluster of the waves before does not have it any more");
-            }
+            precede(draft, None, "a cluster of the waves before does not have it any more");
             return Some(Wait::new(Reason::Wave, why));
         }
         WaveTurn::Next { soak, first } => (soak, first),
@@ -44,7 +40,7 @@ pub(super) fn turn(draft: &mut Draft<'_>, run: &Run) -> Option<Wait> {
 }
 
 fn precede(draft: &mut Draft<'_>, since: Option<Time>, what: &str) {
-    if let Some(open) = &mut draft.state.run {
+    if let Some(open) = draft.state.run.as_mut().filter(|open| open.preceded != since) {
         open.preceded = since;
         draft.note(what);
     }
@@ -54,19 +50,6 @@ fn precede(draft: &mut Draft<'_>, since: Option<Time>, what: &str) {
 pub(super) fn mistaken(draft: &Draft<'_>) -> Option<Wait> {
     let Waves { fleet, .. } = draft.input.policy.waves.as_ref()?;
     let me = &draft.input.me;
-    let said = fleet.clusters.get(&me.cluster)?;
-    let why = if said.uid != me.cluster_uid {
-        format!(
-            "fleet.yaml says that the cluster {} has the uid {}, and this one has {}",
-            me.cluster, said.uid, me.cluster_uid
-        )
-    } else if said.instance != me.instance {
-        format!(
-            "fleet.yaml says that the cluster {} is served by {}, and this is {}",
-            me.cluster, said.instance, me.instance
-        )
-    } else {
-        return None;
-    };
+    let why = fleet.mistaken(&me.cluster, &me.instance, &me.cluster_uid)?;
     Some(Wait::new(Reason::ClusterMismatch, why))
 }

@@ -2,9 +2,9 @@
 
 use super::{Draft, Loaded, Rejected, load, unread};
 use crate::manifest::desired::Rollout;
-use crate::manifest::diagnostic::{Code, Diagnostic};
+use crate::manifest::diagnostic::{Code, Diagnostic, few};
 use crate::manifest::files::{Entry, Files, RepoPath};
-use crate::manifest::fleet::{self, Fleet};
+use crate::manifest::fleet::{self, FILE, Fleet};
 use crate::manifest::ids::{ClusterName, Revision, RolloutId};
 use crate::manifest::installation::Caps;
 use crate::manifest::policy::Policy;
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What the fleet's file says, if there is one.
 pub(super) fn read(files: &Files) -> Result<Option<Fleet>, Vec<Diagnostic>> {
-    let path: RepoPath = fleet::FILE.parse().expect("the name of the fleet's file is a path");
+    let path: RepoPath = FILE.parse().expect("the name of the fleet's file is a path");
     match files.get(&path) {
         Some(Entry::File { bytes, .. }) => fleet::parse(&path, bytes).map(Some),
         Some(entry) => Err(vec![unread(&path, entry)]),
@@ -43,23 +43,17 @@ pub(super) fn unordered(
         return Some(draft.at("/spec/target/track", Code::Conflict, what, expected));
     }
     let all = clusters.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let runs = format!("its tenant runs on the clusters {all}, and");
     let (what, code) = match fleet {
         Ok(Some(fleet)) => {
             let unknown = clusters.iter().find(|name| !fleet.clusters.contains_key(*name))?;
-            (
-                format!("its tenant runs on the cluster {unknown}, which {} does not have", fleet::FILE),
-                Code::FleetInvalid,
-            )
+            (format!("its tenant runs on the cluster {unknown}, which {FILE} does not have"), Code::FleetInvalid)
         }
-        Ok(None) => {
-            (format!("its tenant runs on the clusters {all}, and there is no {}", fleet::FILE), Code::FleetInvalid)
-        }
+        Ok(None) => (format!("{runs} there is no {FILE}"), Code::FleetInvalid),
         // It is told there.
-        Err(_) => {
-            (format!("its tenant runs on the clusters {all}, and {} has errors", fleet::FILE), Code::PolicyInvalid)
-        }
+        Err(_) => (format!("{runs} {FILE} has errors"), Code::PolicyInvalid),
     };
-    let expected = format!("clusters of {}, which says in which order versions reach them", fleet::FILE);
+    let expected = format!("clusters of {FILE}, which says in which order versions reach them");
     Some(draft.at("/metadata", code, what, expected))
 }
 
@@ -205,9 +199,8 @@ impl Everywhere {
     fn together(self) -> Option<Rejected> {
         let told = |(mut one, of): (Diagnostic, Vec<ClusterName>)| {
             if of.len() < self.clusters {
-                let names = of.iter().take(TOLD).map(ToString::to_string).collect::<Vec<_>>().join(", ");
-                let more = if of.len() > TOLD { " and others" } else { "" };
-                one.found.push_str(&format!(", in the cluster {names}{more}"));
+                let names = few(of.iter().map(ToString::to_string), TOLD, ", ");
+                one.found.push_str(&format!(", in the cluster {names}"));
             }
             one
         };

@@ -166,8 +166,7 @@ impl<'a> Nodes<'a> {
     pub fn next_batch(&self, split: &Split) -> Option<BTreeSet<ObjectName>> {
         const LARGEST: usize = 100;
         let named = &split.units.batch;
-        let full = self.full_zones();
-        let has_slot = |unit: &Unit<'_>| unit.zone.is_none_or(|zone| !full.contains(&zone.number));
+        let has_slot = self.has_slot();
         let waits = |unit: &&Unit<'_>| unit.changes() && !unit.is_new && unit.is_ready() && has_slot(unit);
         let left: Vec<&ObjectName> = self.units.iter().filter(waits).map(Unit::name).collect();
         let open = left.iter().filter(|name| named.contains(**name)).count();
@@ -197,10 +196,9 @@ impl<'a> Nodes<'a> {
         let repairs = self.units.iter().filter(|unit| unit.is_astray() && unit.is_ready());
         let named = |unit: &&Unit<'_>| unit.changes() && !unit.is_astray() && split.units.batch.contains(unit.name());
         let fresh = |unit: &&Unit<'_>| !unit.is_new || unit.is_of_another_try(self.attempt);
-        let full = self.full_zones();
-        let has_slot = |unit: &&Unit<'_>| unit.zone.is_none_or(|zone| !full.contains(&zone.number));
+        let has_slot = self.has_slot();
         let fresh = self.units.iter().filter(|unit| named(unit) && fresh(unit) && unit.is_ready() && !unit.is_moving());
-        let fresh = fresh.filter(has_slot).take(usize::try_from(quota).unwrap_or(usize::MAX));
+        let fresh = fresh.filter(|unit| has_slot(unit)).take(usize::try_from(quota).unwrap_or(usize::MAX));
         let go = repairs.map(|unit| (unit, RoleName::Stable)).chain(fresh.map(|unit| (unit, RoleName::Candidate)));
         let moving = self.units.iter().filter(|unit| unit.is_moving() && !unit.is_astray());
         let moving = moving.map(|unit| ((unit, RoleName::Stable), Standing::Moving));

@@ -66,18 +66,15 @@ impl Nodes<'_> {
     /// that.
     #[must_use]
     pub fn silent_zone(&self) -> Option<&ObjectName> {
-        let full = self.full_zones();
-        let is_kept = |unit: &&Unit<'_>| {
-            let is_full = unit.zone.is_some_and(|zone| full.contains(&zone.number));
-            is_full && unit.changes() && !unit.is_new && unit.is_ready()
-        };
+        let has_slot = self.has_slot();
+        let is_kept = |unit: &&Unit<'_>| !has_slot(unit) && unit.changes() && !unit.is_new && unit.is_ready();
         let kept = self.units.iter().find(is_kept).filter(|_| !self.units.iter().any(Unit::is_moving))?;
         let silent = self.units.iter().find(|unit| unit.zone == kept.zone && self.keeps_zone(unit));
         silent.map(Unit::name)
     }
 
-    /// The zones of which nobody may be told now: who waits there keeps nobody else from being named.
-    pub(super) fn full_zones(&self) -> BTreeSet<usize> {
+    /// Whether a node's zone lets one more be told now: who waits in one that does not keeps nobody else from being named.
+    pub(super) fn has_slot(&self) -> impl Fn(&Unit<'_>) -> bool + use<> {
         let mut moving: BTreeMap<usize, u32> = BTreeMap::new();
         let zones =
             self.units.iter().filter(|unit| unit.is_moving() || self.keeps_zone(unit)).filter_map(|unit| unit.zone);
@@ -86,6 +83,7 @@ impl Nodes<'_> {
             *taken += 1;
             *taken >= zone.slots
         };
-        zones.filter(is_full).map(|zone| zone.number).collect()
+        let full: BTreeSet<usize> = zones.filter(is_full).map(|zone| zone.number).collect();
+        move |unit| unit.zone.is_none_or(|zone| !full.contains(&zone.number))
     }
 }
